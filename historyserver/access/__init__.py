@@ -1,0 +1,1 @@
+"""Who may read what; every route passes here."""

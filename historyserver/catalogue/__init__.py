@@ -1,0 +1,1 @@
+"""Sessions known to storage: found by listing, searched, sorted and paged."""

@@ -1,0 +1,1 @@
+"""The compiled session: one immutable SQLite file. Its schema, its writer and its opener."""

@@ -1,0 +1,1 @@
+"""From a session in storage to its compiled file, once for everybody."""

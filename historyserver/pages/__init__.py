@@ -1,0 +1,1 @@
+"""Our own pages: the list of sessions and the error page."""

@@ -1,0 +1,1 @@
+"""Questions to a compiled session: rows in, plain data out. No web, no storage."""
