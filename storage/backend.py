@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 Body = bytes | Path | Iterable[bytes]
-"""What can be put: the bytes, a local file (streamed), or an iterator of chunks of unknown length."""
+"""What can be put: bytes, a local file (streamed), or an iterator of chunks of unknown length."""
 
 CHUNK_BYTES = 256 * 1024
 """The size of the chunks that reads yield; the last one of a read may be smaller."""
@@ -87,6 +87,7 @@ class Backend(Protocol):
             body: what; a file or an iterator is streamed in bounded memory. An exception
                 from the iterator aborts the put and leaves nothing visible.
             create_only: fail with `ExistsError` rather than replace.
+
         """
         ...
 
@@ -103,6 +104,7 @@ class Backend(Protocol):
                 last n bytes, all of it when the object is shorter).
             length: how many bytes; None means to the end. Past the end yields what is
                 there, so `start` at or past the end yields nothing.
+
         """
         ...
 
@@ -116,7 +118,9 @@ class Backend(Protocol):
                 to mean a folder).
             delimiter: when given, keys that hold it after the prefix come as one
                 `CommonPrefix` each.
-            start_after: only what sorts after this key.
+            start_after: only what sorts after this key; a `CommonPrefix` is taken by its
+                own name, so a page that ended with `foo/` goes on after all of it.
+
         """
         ...
 

@@ -1,1 +1,23 @@
-"""Ray's log files: which there are, which is which after a rotation, and their compressed frames."""
+"""Ray's log files: which there are, which is which after a rotation, and their compressed frames.
+
+`LogTails` is used by `collector.live`, which stores what it yields. Nothing here knows of
+storage, of events or of what the logs say.
+"""
+
+from __future__ import annotations
+
+from collector.tails.files import SkipReason
+from collector.tails.follow import LogChangedError, LogTails
+from collector.tails.frames import FrameError, LogFrameData
+from collector.tails.tailed import EndReason, TailedLog, TailState
+
+__all__ = [
+    "EndReason",
+    "FrameError",
+    "LogChangedError",
+    "LogFrameData",
+    "LogTails",
+    "SkipReason",
+    "TailState",
+    "TailedLog",
+]

@@ -1,1 +1,23 @@
-"""Sessions known to storage: found by listing, searched, sorted and paged."""
+"""Sessions known to storage: found by listing, searched, sorted and paged.
+
+The list comes from our catalogue entries, from KubeRay's markers and from scanning the data
+trees for sessions that have neither (their collector was killed); no session's content is
+walked for it. Pages, selection and `sessions` call this package; it knows no HTTP.
+"""
+
+from __future__ import annotations
+
+from historyserver.catalogue.catalogue import LATEST, LIVE, Catalogue
+from historyserver.catalogue.entry import SessionEntry
+from historyserver.catalogue.paging import Page, PagingError, SortKey, page
+
+__all__ = [
+    "LATEST",
+    "LIVE",
+    "Catalogue",
+    "Page",
+    "PagingError",
+    "SessionEntry",
+    "SortKey",
+    "page",
+]

@@ -64,7 +64,8 @@ CREATE TABLE jobs (
 );
 CREATE TABLE nodes (
   row INTEGER PRIMARY KEY,        -- in start order
-  node_id TEXT NOT NULL UNIQUE, state TEXT, is_head INTEGER NOT NULL, ip_address TEXT, hostname TEXT,
+  node_id TEXT NOT NULL UNIQUE, state TEXT, is_head INTEGER NOT NULL, ip_address TEXT,
+  hostname TEXT,
   body BLOB NOT NULL              -- folding.records.NodeRecord, msgpack
 );
 CREATE TABLE workers (

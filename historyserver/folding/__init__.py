@@ -1,1 +1,6 @@
-"""Pure: events in any order, twice or partial become task attempts, actors, jobs, nodes and workers."""
+"""Pure: events in any order, twice or partial become attempts, actors, jobs, nodes and workers.
+
+`folder` takes blocks of JSON lines; `task_rows` makes rows of the attempts, `entities` records of
+what is few, `closing` ends what the session's end left open, `lineage` makes the progress tree.
+Called by `compiling` only. Imports nothing of storage, web or database.
+"""

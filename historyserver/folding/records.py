@@ -39,13 +39,16 @@ class Profile(msgspec.Struct, array_like=True, frozen=True):
     events: tuple[ProfileEvent, ...]
 
 
-class TaskDetail(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What is particular to one task attempt; the `detail` column of `tasks`, as msgpack."""
+class TaskDetail(msgspec.Struct, array_like=True):
+    """What is particular to one task attempt; the `detail` column of `tasks`, as msgpack.
+
+    `log_info` stays last: compiling learns a start offset only from the attempt before on the
+    same worker, and so appends this one field to an otherwise finished blob.
+    """
 
     transitions: list[tuple[str, int]] = []
     """(state, time in ns), ordered by time; only what Ray reported."""
     profiles: list[Profile] = []
-    log_info: LogInfo | None = None
     error_message: str = ""
     """As Ray sent it, ANSI codes included."""
     closed_state: str = ""
@@ -53,6 +56,9 @@ class TaskDetail(msgspec.Struct, array_like=True, omit_defaults=True):
     is_debugger_paused: bool | None = None
     actor_repr_name: str = ""
     fallback_strategy_json: str = ""
+    is_place_derived: bool = False
+    """Node and worker come from the actor (creation tasks): Ray's own API shows null for them."""
+    log_info: LogInfo | None = None
 
 
 class ActorRecord(msgspec.Struct, kw_only=True):

@@ -1,1 +1,5 @@
-"""Our own pages: the list of sessions and the error page."""
+"""Our own pages: the list of sessions, what is known of one, and messages. Server-rendered.
+
+No JavaScript at all, one stylesheet, light and dark by the reader's system. The pages get plain
+data and return HTML; `historyserver.app` has the routes.
+"""

@@ -1,1 +1,7 @@
-"""One reader per storage generation (KubeRay's A, B, C- and C, and ours), one stream of events, logs and snapshots."""
+"""One stream of events, logs and snapshots from what any collector stored.
+
+`locate` finds a session in the trees of KubeRay's generations A, B, C- and C and in ours, by
+listing. `events`, `logs` and `snapshots` read what it found, in bounded memory; damage is
+counted and never ends the reading. `compiling` and the log pages call this package; it knows
+nothing of the shape of Ray's events, of SQLite or of HTTP.
+"""

@@ -1,4 +1,4 @@
-"""What a stored session consists of, whichever collector wrote it: the seam between reading and compiling."""
+"""What a stored session consists of, whoever wrote it: the seam of reading and compiling."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from historyserver.reading.damage import Damage
 from storage.layout import SessionRef
 
 
@@ -21,6 +22,9 @@ class EventFile:
     framing: str
     """`gzip` or `plain` (JSON lines or one JSON array: told apart by the first byte), or
     `segment` for our live segments."""
+    frames: tuple[tuple[int, int], ...] = ()
+    """For `segment`: (start, length) of each zstd frame with events, as the node's manifest
+    says. Empty means that no manifest names the segment: then every frame is looked at."""
 
 
 class LogPart(msgspec.Struct, array_like=True, frozen=True):
@@ -32,7 +36,9 @@ class LogPart(msgspec.Struct, array_like=True, frozen=True):
     framing: str = "plain"
     """`plain`: the object's bytes are the log's; `zstd`: one zstd frame of a live segment."""
     object_start: int = 0
+    """`plain`: where in the object the part begins; `zstd`: where the frame begins."""
     object_length: int = 0
+    """`zstd`: size of the packed frame, which may unpack to more than `log_length`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ class NodeReport:
     dropped_events: int = 0
     quarantined_events: int = 0
     log_gaps: int = 0
+    """Ranges of logs and whole logs that are stored nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,16 @@ class SessionSource:
     """0 when no end marker tells it."""
     state: str = "unclean"
     """`running` (fresh live data), `ended` (end marker), `unclean` (neither)."""
+    reason: str = ""
+    """Why that state: a `state.StateReason`."""
+    settled: bool = True
+    """Nothing more is expected to arrive. False: locate again later, the fingerprint may change
+    (also when the head has ended and a worker still drains)."""
+    last_seen_ms: int = 0
+    """The last sign of life that a collector of ours gave; 0 when not known."""
     fingerprint: str = ""
     """Changes whenever any of the above does; names the compiled file."""
     meta: dict[str, str] = field(default_factory=dict)
-    """Extra facts of session.json: ray_version, pod, collector version."""
+    """Extra facts of session.json and end.json: ray_version, collector_version, end_reason."""
+    damage: tuple[Damage, ...] = ()
+    """What was listed and cannot be used (a manifest that is no JSON, keys of no layout)."""

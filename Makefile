@@ -1,0 +1,85 @@
+# The one entry for users and developers. `make help` lists the targets.
+#
+#   PYTHON=python3.12 make demo    another interpreter for the virtual environment
+#   make demo ARGS=--once          arguments of the demo
+#   make test ARGS="-k intake"     arguments of pytest
+#   make bench BENCH="NAME ..."    some benchmarks only
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+BENCH  ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+UV_VERSION := 0.13.9
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help lint format type test browser bench demo fidelity docs lock clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+lint: $(VENV)/.dev  ## Check style, formatting and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.dev  ## Format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+type: $(VENV)/.dev  ## Check types (mypy --strict)
+	$(BIN)/mypy
+
+test: $(VENV)/.dev  ## Run the whole test suite
+	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+
+bench: $(VENV)/.dev  ## Run the benchmarks; figures go to build/bench.json
+	$(BIN)/python -m tests.bench $(BENCH)
+
+demo: $(VENV)/.demo  ## Collect a real Ray session, end it, browse it (ARGS=--once: check and end)
+	$(BIN)/python -m demo $(ARGS)
+
+fidelity: $(VENV)/.dev  ## Compare live dashboard and history server on a rich session
+	$(BIN)/python -m tests.fidelity run rich $(ARGS)
+
+docs: $(VENV)/.dev  ## Generate docs/fidelity.md from the last `make fidelity`
+	$(BIN)/python -m tests.fidelity docs
+
+# uv resolves for all platforms and Python versions at once; users need pip only.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-emit-package ray-history-server
+lock: $(VENV)/.dev  ## Make the lock files anew from pyproject.toml
+	$(PIP) install --quiet uv==$(UV_VERSION)
+	$(LOCK) pyproject.toml --extra dev -o requirements/dev.lock
+	$(LOCK) pyproject.toml --extra demo -c requirements/dev.lock -o requirements/demo.lock
+	echo "setuptools>=77" | $(LOCK) - -o requirements/build.lock
+
+clean:  ## Remove what was built; keeps the virtual environment and the demo's data
+	rm -rf build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# One environment for all; the demo needs a part of it only. A stamp is newer than its lock file.
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "make: $(PYTHON) not found: install Python 3.11 or newer, or say PYTHON=..." >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: $$($(PYTHON) --version) is too old: 3.11 or newer is needed (PYTHON=python3.12 make ...)" >&2; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { \
+	  echo "make: $(PYTHON) cannot make virtual environments: install its venv package (Debian: apt install python3-venv)" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+define install
+	@echo "installing $(1) into $(VENV) (about a minute the first time)"
+	@$(PIP) install --quiet --require-hashes -r requirements/build.lock -r $(1)
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+endef
+
+$(VENV)/.demo: requirements/demo.lock requirements/build.lock pyproject.toml | $(VENV)/bin/python
+	$(call install,requirements/demo.lock)
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock requirements/build.lock pyproject.toml | $(VENV)/bin/python
+	$(call install,requirements/dev.lock)
+	@touch $@ $(VENV)/.demo

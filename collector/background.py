@@ -1,0 +1,47 @@
+"""Small pieces of concurrency that the lifecycle is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from collector.metrics import CollectorMetrics
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def in_daemon_thread(work: Callable[[], T], *, name: str) -> asyncio.Future[T]:
+    """Run blocking work beside the event loop, without the process waiting for it at exit.
+
+    For work that may wait for storage as long as storage is away: what it leaves undone
+    stays on disk for the next start.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return asyncio.wrap_future(done)
+
+
+async def repeat(
+    step: Callable[[], Awaitable[None]], *, every_s: float, task: str, metrics: CollectorMetrics
+) -> None:
+    """Call `step` for ever; a failure is logged and counted, and the next call comes anyway."""
+    while True:
+        try:
+            await step()
+        except Exception:
+            metrics.loop_errors.labels(task).inc()
+            log.exception("background task failed", extra={"task": task})
+        await asyncio.sleep(every_s)

@@ -1,0 +1,173 @@
+"""One session being followed on this node: its markers, its shipping, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from collector.background import in_daemon_thread
+from collector.disk import DiskThread
+from collector.journal import Journal
+from collector.ledger import Ledger
+from collector.live import SessionShipping, ShippingSettings
+from collector.markers import EndReason, SessionMarkers
+from collector.metrics import CollectorMetrics
+from collector.sessions import RaySession, last_activity_ms
+from collector.settings import Settings
+from collector.shipper import Shipper, Urgency
+from collector.shipping_metrics import ShippingMetrics
+
+log = logging.getLogger(__name__)
+
+END_TIME_S = ShippingSettings().manifest_reserve_s + 2.0
+"""Kept of the drain's time for the last manifest and the end marker."""
+
+NodePair = tuple[str, str]
+"""Session name and node id."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowParts:
+    """What every followed session works with."""
+
+    settings: Settings
+    journal: Journal
+    disk: DiskThread
+    ledger: Ledger
+    shipper: Shipper
+    metrics: CollectorMetrics
+    shipping_metrics: ShippingMetrics
+    version: str
+
+
+class FollowedSession:
+    """Follows one (session, node) until `finish`.
+
+    Args:
+        session: which.
+        parts: see `FollowParts`.
+        with_logs: False for a node id under which only events were filed.
+
+    """
+
+    def __init__(self, session: RaySession, parts: FollowParts, *, with_logs: bool = True) -> None:
+        settings = parts.settings
+        self.session = session
+        self.pair: NodePair = (session.session_name, session.node_id)
+        self._parts = parts
+        self.shipping = SessionShipping(
+            ref=settings.ref(session.session_name),
+            session=session,
+            role=settings.role.lower(),
+            collector_version=parts.version,
+            journal=parts.journal,
+            shipper=parts.shipper,
+            state_dir=settings.data_dir / "shipping",
+            totals=partial(parts.ledger.totals, session.session_name),
+            settings=ShippingSettings(),
+            collect_logs=settings.collect_logs and with_logs,
+            metrics=parts.shipping_metrics,
+        )
+        self._markers = SessionMarkers(
+            parts.shipper.backend,
+            settings.ref(session.session_name),
+            node_id=session.node_id,
+            is_head=settings.is_head,
+            version=parts.version,
+        )
+
+    def start(self) -> None:
+        """Say in storage that the session exists, and begin to ship it."""
+        self._parts.shipper.submit("marker", self._markers.write_start, urgency=Urgency.SMALL)
+        self.shipping.start()
+
+    async def finish(
+        self,
+        reason: EndReason,
+        *,
+        deadline_s: float,
+        ended_ms: int | None = None,
+        late: bool = False,
+    ) -> bool:
+        """Seal, ship the rest, end the manifest, then write the end marker.
+
+        Args:
+            reason: how it ended.
+            deadline_s: on the monotonic clock.
+            ended_ms: when it ended; by default when its logs last changed.
+            late: it was over before this process followed it: an end that was told stands.
+
+        Returns whether all of it is in storage.
+
+        """
+        parts = self._parts
+        await parts.disk.call(partial(parts.journal.seal_session, self.session.session_name))
+        report = await in_daemon_thread(
+            partial(self.shipping.finish, deadline_s=deadline_s - END_TIME_S, ended=True),
+            name="finish",
+        )
+        when_ms = ended_ms or last_activity_ms(self.session) or time.time_ns() // 1_000_000
+        marked = await self._mark_end(
+            partial(self._write_end, reason, when_ms, late=late), deadline_s=deadline_s
+        )
+        parts.metrics.sessions_finished.labels(reason.value).inc()
+        log.info(
+            "session finished",
+            extra={
+                "session": self.session.session_name,
+                "node_id": self.session.node_id,
+                "reason": reason.value,
+                "complete": report.complete,
+                "missing_logs": report.missing_logs,
+                "missing_log_bytes": report.missing_log_bytes,
+                "unshipped_events": report.unshipped_events,
+            },
+        )
+        if report.complete and marked:
+            await asyncio.to_thread(remember_finished, parts.settings.data_dir, self.pair)
+        return report.complete and marked
+
+    def _write_end(self, reason: EndReason, when_ms: int, *, late: bool) -> None:
+        if late:
+            self._markers.ensure_start()
+        self._markers.write_end(reason, when_ms, keep=late)
+
+    async def _mark_end(self, work: Callable[[], None], *, deadline_s: float) -> bool:
+        future = self._parts.shipper.submit("marker", work, urgency=Urgency.SMALL)
+        try:
+            async with asyncio.timeout(max(0.5, deadline_s - time.monotonic())):
+                await asyncio.wrap_future(future)
+        except Exception as error:
+            fields = {"session": self.session.session_name, "error": repr(error)}
+            log.warning("end marker not written", extra=fields)
+            return False
+        return True
+
+
+def _finished_path(data_dir: Path, pair: NodePair) -> Path:
+    return data_dir / pair[0] / f"finished-{pair[1]}"
+
+
+def remember_finished(data_dir: Path, pair: NodePair) -> None:
+    """Note on disk that nothing of this (session, node) is left to ship."""
+    path = _finished_path(data_dir, pair)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def forget_finished(data_dir: Path, pair: NodePair) -> None:
+    """There is something to ship again: the raylet is back, or a late event came."""
+    with contextlib.suppress(OSError):
+        _finished_path(data_dir, pair).unlink(missing_ok=True)
+
+
+def is_finished(data_dir: Path, pair: NodePair) -> bool:
+    """Whether an earlier `remember_finished` stands."""
+    return _finished_path(data_dir, pair).exists()

@@ -1,0 +1,96 @@
+"""A bounded set of open log files, so that a file can be read to its end after it is deleted."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Collection
+from threading import Lock
+
+from collector.tails.files import FileId
+from collector.tails.tailed import TailedLog
+
+
+class Descriptors:
+    """Open read descriptors by generation; the least used one that may be closed goes first.
+
+    An open descriptor keeps a deleted file readable and its inode from being used again,
+    which is what makes following rotations exact. Sessions can have tens of thousands of
+    logs, so only the ones read last stay open.
+    """
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._open: OrderedDict[str, int] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def full(self) -> bool:
+        """Whether one more would close another one."""
+        return len(self._open) >= self._limit
+
+    def holds(self, generation: str) -> bool:
+        """Whether this generation is open."""
+        return generation in self._open
+
+    def get(self, log: TailedLog, *, keep: Collection[str] = ()) -> int | None:
+        """The descriptor of this log, opened when needed; None when its file is not there.
+
+        Args:
+            log: which; a file that is another one by now does not count as there.
+            keep: generations that must not be closed to make room.
+
+        """
+        with self._lock:
+            descriptor = self._open.get(log.generation)
+            if descriptor is not None:
+                self._open.move_to_end(log.generation)
+                return descriptor
+            descriptor = _open_same(log)
+            if descriptor is None:
+                return None
+            self._make_room(keep)
+            self._open[log.generation] = descriptor
+            return descriptor
+
+    def duplicate(self, log: TailedLog) -> int | None:
+        """A descriptor of its own for a long read in another thread; the caller closes it."""
+        with self._lock:
+            held = self._open.get(log.generation)
+            return os.dup(held) if held is not None else _open_same(log)
+
+    def close(self, generation: str) -> None:
+        """Close one; one that is not open is no error."""
+        with self._lock:
+            descriptor = self._open.pop(generation, None)
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def close_all(self) -> None:
+        """Close every one."""
+        with self._lock:
+            while self._open:
+                os.close(self._open.popitem()[1])
+
+    def _make_room(self, keep: Collection[str]) -> None:
+        if len(self._open) < self._limit:
+            return
+        for generation in self._open:
+            if generation not in keep:
+                os.close(self._open.pop(generation))
+                return
+
+
+def _open_same(log: TailedLog) -> int | None:
+    """Open the log's file by its name, unless a rotation has put another one there."""
+    if log.local is None:
+        return None
+    try:
+        # Not blocking: what was a regular file a moment ago may be a pipe now.
+        descriptor = os.open(log.local, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    if FileId.of(os.fstat(descriptor)) != log.file_id:
+        os.close(descriptor)
+        return None
+    return descriptor

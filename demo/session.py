@@ -1,0 +1,112 @@
+"""One Ray session from start to death, collected."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from demo.collector import READY_URL, Cluster, start_collector
+from demo.data_dir import DataDir
+from demo.namespace import Namespace, Process
+from demo.progress import DemoError, Progress
+from demo.ray_head import DASHBOARD_URL, RAY_TEMP_DIR, environment, ray_command
+from demo.ray_head import start_head as start_ray_head
+
+HERE = Path(__file__).parent
+SUBMISSION_ID = "demo-job"
+START_TIMEOUT_S = 90.0
+JOB_TIMEOUT_S = 180.0
+STOP_TIMEOUT_S = 45.0
+# The collector polls the dashboard; the job's final state shall be in its last snapshot.
+SETTLE_S = 3.0
+
+
+def run_session(data: DataDir, cluster: Cluster, progress: Progress) -> str:
+    """Run everything up to Ray's death and the collector's end; answers the session's name."""
+    namespace = Namespace.start(binds=[(data.ray, RAY_TEMP_DIR)])
+    try:
+        with progress.step("starting Ray and the collector"):
+            collector = start_collector(
+                namespace,
+                role="Head",
+                cluster=cluster,
+                storage=data.storage,
+                work_dir=data.collector,
+                log=data.log("collector"),
+            )
+            head = start_ray_head(namespace, log=data.log("ray"), cwd=HERE)
+            wait_for(namespace, f"{DASHBOARD_URL}/api/jobs/", head, data.log("ray"))
+            wait_for(namespace, READY_URL, collector, data.log("collector"))
+        with progress.step("running the sample job (its output is in logs/job.log)"):
+            submit_job(namespace, data.log("job"), ["python", "sample_job.py"])
+            time.sleep(SETTLE_S)
+        session = session_name(data.ray)
+        with progress.step("stopping Ray; the collector stores the rest"):
+            stop([head, collector], names=["Ray", "the collector"], logs=data.logs)
+        return session
+    finally:
+        namespace.close()
+
+
+def wait_for(namespace: Namespace, url: str, process: Process, log: Path) -> None:
+    """Wait until `url` answers inside; a process that ended meanwhile ends the wait."""
+    probe = namespace.popen(
+        [sys.executable, "-I", str(HERE / "wait_for.py"), url, str(START_TIMEOUT_S)]
+    )
+    while probe.running():
+        if not process.running():
+            raise DemoError(f"a process ended at its start; the end of {log}:\n{tail(log)}")
+        time.sleep(0.1)
+    if probe.wait(1) != 0:
+        raise DemoError(f"{url} does not answer; the end of {log}:\n{tail(log)}")
+
+
+def submit_job(
+    namespace: Namespace,
+    log: Path,
+    entrypoint: list[str],
+    *,
+    submission_id: str = SUBMISSION_ID,
+    runtime_env: str = '{"env_vars": {"STAGE": "demo"}}',
+) -> None:
+    """Submit a job with Ray's own command, and follow it to its end."""
+    command = [
+        *(ray_command(), "job", "submit", "--address", DASHBOARD_URL),
+        *("--submission-id", submission_id, "--runtime-env-json", runtime_env),
+        *("--", *entrypoint),
+    ]
+    with log.open("ab") as output:
+        job = namespace.popen(command, env=environment(), cwd=HERE, output=output)
+    status = job.wait(JOB_TIMEOUT_S)
+    if status != 0:
+        outcome = "did not end in time" if status is None else "failed"
+        raise DemoError(f"the sample job {outcome}; the end of {log}:\n{tail(log)}")
+
+
+def session_name(ray_dir: Path) -> str:
+    """The session that Ray runs, told by the link that it makes."""
+    return (ray_dir / "session_latest").readlink().name
+
+
+def stop(processes: list[Process], *, names: list[str], logs: Path) -> None:
+    """SIGTERM to all at once, as Kubernetes does with the containers of a pod; wait for all."""
+    for process in processes:
+        process.signal(signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    for name, process in zip(names, processes, strict=True):
+        if process.wait(max(0.1, deadline - time.monotonic())) is None:
+            raise DemoError(f"{name} did not end within {STOP_TIMEOUT_S:.0f} s; logs in {logs}")
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """The last lines of a process's output."""
+    try:
+        text = subprocess.run(
+            ["tail", "-n", str(lines), str(log)], capture_output=True, text=True, check=False
+        ).stdout
+    except OSError:
+        return "(no output)"
+    return text.rstrip() or "(no output)"

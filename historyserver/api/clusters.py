@@ -1,0 +1,73 @@
+"""`/clusters` and `/enter_cluster/...`: KubeRay's way to list and choose sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import flask
+
+from historyserver.api.answers import answer
+from historyserver.catalogue import SessionEntry
+from historyserver.selection import Selection, cookies_for, parse_enter, with_session
+
+blueprint = flask.Blueprint("clusters", __name__)
+
+SESSIONS = "rayhistory.sessions"
+"""`app.extensions` key: a callable that lists all sessions, the newest first."""
+FIND = "rayhistory.find"
+"""`app.extensions` key: a callable from Selection to SessionEntry; raises when there is none."""
+
+
+@blueprint.get("/clusters")
+def clusters() -> flask.Response:
+    """All sessions as a bare array, with KubeRay's fields and a few of ours."""
+    sessions = cast("Callable[[], list[SessionEntry]]", flask.current_app.extensions[SESSIONS])
+    return answer([_as_kuberay(entry) for entry in sessions()])
+
+
+@blueprint.get("/enter_cluster/<path:chosen>")
+def enter_cluster(chosen: str) -> flask.Response:
+    """Choose a session by cookies. Never a redirect: Ray's proxy would follow it and lose them."""
+    selection = parse_enter(chosen.rstrip("/").split("/"))
+    find = cast("Callable[[Selection], SessionEntry]", flask.current_app.extensions[FIND])
+    entry = find(selection)
+    ref = entry.ref
+    concrete = with_session(selection, ref.session)
+    response = answer(
+        {
+            "result": "success",
+            "name": selection.name,
+            "namespace": selection.namespace,
+            "session": ref.session,
+            "kind": selection.kind,
+            "link": f"/{concrete.path}",
+        },
+        headers={"Cache-Control": "no-store"},
+    )
+    for name, value in cookies_for(concrete, cluster=ref.cluster).items():
+        if value:
+            response.set_cookie(name, value, path="/", samesite="Lax", httponly=True)
+        else:
+            response.delete_cookie(name, path="/", samesite="Lax", httponly=True)
+    return response
+
+
+def _as_kuberay(entry: SessionEntry) -> dict[str, Any]:
+    ref = entry.ref
+    started_s = entry.start_ms // 1000
+    row: dict[str, Any] = {
+        "name": ref.cluster,
+        "namespace": ref.namespace,
+        "sessionName": ref.session,
+        "createTime": datetime.fromtimestamp(started_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "createTimeStamp": started_s,
+        "state": entry.state.value,
+        "endTimeStamp": entry.end_ms // 1000 if entry.end_ms else None,
+        "sizeBytes": entry.size_bytes,
+        "link": f"/s/{ref.namespace}/{ref.kind}/{ref.name}/{ref.session}/",
+    }
+    if ref.owner_kind:
+        row |= {"ownerKind": ref.owner_kind, "ownerName": ref.owner_name}
+    return row

@@ -1,0 +1,115 @@
+"""Puts the web app together: selection, access, API, pages. No rule of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import flask
+
+from historyserver import api
+from historyserver.access import OpenPolicy, Policy
+from historyserver.api import clusters, probes
+from historyserver.bodies import BodyCache
+from historyserver.catalogue import Catalogue, SessionEntry
+from historyserver.compiled.meta import Meta
+from historyserver.dashboard import DashboardFiles
+from historyserver.failures import answer_to
+from historyserver.metrics import ServerMetrics
+from historyserver.opening import SessionOpener
+from historyserver.page_routes import PageParts, page_blueprint
+from historyserver.request_cycle import RequestCycle, selected
+from historyserver.selection import SelectionPrefix
+from historyserver.sessions import OpenSession, Sessions
+from storage.backend import StorageError
+
+
+class WebApp:
+    """The WSGI app, and what must be closed with it."""
+
+    def __init__(self, *, flask_app: flask.Flask, opener: SessionOpener) -> None:
+        self.flask_app = flask_app
+        self._opener = opener
+        self._wsgi = SelectionPrefix(flask_app.wsgi_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        return self._wsgi(environ, start_response)
+
+    def close(self) -> None:
+        """Stop the opening of sessions."""
+        self._opener.close()
+
+
+def create_app(
+    *,
+    catalogue: Catalogue,
+    sessions: Sessions,
+    files: DashboardFiles,
+    policy: Policy | None = None,
+    answer_cache_bytes: int = 32 << 20,
+    open_timeout_s: float = 20.0,
+) -> WebApp:
+    """Make the app.
+
+    Args:
+        catalogue: which sessions there are.
+        sessions: opens them.
+        files: Ray's built dashboard.
+        policy: who may read; everybody when not given.
+        answer_cache_bytes: memory for ready answers.
+        open_timeout_s: how long a request waits for a session to be prepared.
+
+    """
+    metrics = ServerMetrics()
+    cache = BodyCache(max_bytes=answer_cache_bytes)
+    metrics.watch_bytes("answer_cache", "Ready answers in memory.", lambda: cache.size_bytes)
+    opener = SessionOpener(
+        catalogue=catalogue,
+        sessions=sessions,
+        patience_s=open_timeout_s,
+        opened=metrics.opened,
+    )
+    app = flask.Flask("historyserver", static_folder=None, template_folder="pages/templates")
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    app.url_map.redirect_defaults = False
+    RequestCycle(policy=policy or OpenPolicy(), cache=cache, metrics=metrics).install(app)
+    app.register_error_handler(Exception, answer_to)
+    api.register(app, open_session=lambda: _open(opener))
+    app.register_blueprint(page_blueprint(_page_parts(catalogue, sessions, opener, files)))
+    app.extensions[clusters.SESSIONS] = lambda: _newest_first(catalogue)
+    app.extensions[clusters.FIND] = opener.find
+    app.extensions[probes.METRICS] = metrics.page
+    app.extensions[probes.READY] = lambda: _why_not_ready(catalogue)
+    return WebApp(flask_app=app, opener=opener)
+
+
+def _open(opener: SessionOpener) -> OpenSession:
+    return opener.open(selected())
+
+
+def _page_parts(
+    catalogue: Catalogue, sessions: Sessions, opener: SessionOpener, files: DashboardFiles
+) -> PageParts:
+    def meta_of(entry: SessionEntry) -> Meta | None:
+        ready = sessions.peek(entry.ref)
+        return None if ready is None else ready.compiled.meta
+
+    return PageParts(opener=opener, list_sessions=catalogue.sessions, meta_of=meta_of, files=files)
+
+
+def _newest_first(catalogue: Catalogue) -> list[SessionEntry]:
+    return sorted(
+        catalogue.sessions(), key=lambda entry: (entry.start_ms, entry.ref.session), reverse=True
+    )
+
+
+def _why_not_ready(catalogue: Catalogue) -> str:
+    began_s = time.monotonic()
+    try:
+        catalogue.sessions()
+    except StorageError as error:
+        return f"the storage does not answer: {error} (after {time.monotonic() - began_s:.1f} s)"
+    return ""

@@ -1,0 +1,130 @@
+"""Takes stored answers of the live dashboard into rows: collections split by their entities.
+
+So a page about one actor reads one row, not the answer about all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import zstandard
+
+from historyserver.reading.damage import DamageLog
+from historyserver.reading.snapshots import read_snapshot
+from historyserver.reading.source import SnapshotFile
+from storage.backend import Backend
+
+SnapshotRow = tuple[str, str, int, bytes]
+"""Name, item, time (ms), zstd of the JSON body."""
+
+METADATA = "/api/v0/cluster_metadata"
+
+_STATE_IDS = {
+    "actors": "actor_id",
+    "workers": "worker_id",
+    "placement_groups": "placement_group_id",
+    "nodes": "node_id",
+    "objects": "",
+}
+"""State API collections and what identifies an item; objects stay whole: ids repeat."""
+
+
+class Versions(msgspec.Struct, rename="camel"):
+    """What the cluster's metadata tells of the session."""
+
+    ray_version: str = ""
+    python_version: str = ""
+
+
+class _ClusterMetadata(msgspec.Struct):
+    data: Versions
+
+
+def versions_of(body: bytes) -> Versions:
+    """Read the answer of `METADATA`; what is not as expected tells nothing."""
+    try:
+        return msgspec.json.decode(body, type=_ClusterMetadata).data
+    except (msgspec.MsgspecError, RecursionError):
+        return Versions()
+
+
+def snapshot_rows(
+    backend: Backend,
+    files: tuple[SnapshotFile, ...],
+    damage: DamageLog,
+    told: Callable[[Versions], None],
+) -> Iterator[SnapshotRow]:
+    """Read and split the stored answers. One that is no JSON is kept whole, as it is.
+
+    Args:
+        backend: where they are.
+        files: which.
+        damage: takes what cannot be read.
+        told: hears what the cluster's metadata says, when they are stored.
+
+    """
+    compress = zstandard.ZstdCompressor(level=3).compress
+    for file in files:
+        found = read_snapshot(backend, file, damage)
+        if found is None:
+            continue
+        taken_ms, body = found
+        if file.name == METADATA:
+            told(versions_of(body))
+        for item, part in split(file.name, body):
+            yield file.name, item, taken_ms, compress(part)
+
+
+def split(name: str, body: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield (item, body) of an answer: the entities of a collection, then '' with the rest."""
+    splitter = _splitter(name)
+    if splitter is not None:
+        try:
+            value = msgspec.json.decode(body)
+            items = splitter(value)
+        except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
+            items = None
+        if items is not None:
+            encode = msgspec.json.encode
+            yield from ((item, encode(part)) for item, part in items.items() if item)
+            body = encode(value)
+    yield "", body
+
+
+def _splitter(name: str) -> Callable[[Any], dict[str, Any]] | None:
+    path = name.partition("?")[0]
+    if path == "/logical/actors":
+        return _split_logical_actors
+    if name == "/nodes?view=summary":
+        return _split_node_summary
+    if path == "/api/jobs/":
+        return _split_jobs
+    resource = path.removeprefix("/api/v0/")
+    if resource != path and _STATE_IDS.get(resource):
+        key = _STATE_IDS[resource]
+        return lambda value: _take(value["data"]["result"], "result", lambda item: item[key])
+    return None
+
+
+def _split_logical_actors(value: Any) -> dict[str, Any]:
+    actors: dict[str, Any] = value["data"]["actors"]
+    value["data"]["actors"] = {}
+    return dict(actors.items())
+
+
+def _split_node_summary(value: Any) -> dict[str, Any]:
+    return _take(value["data"], "summary", lambda item: item["raylet"]["nodeId"])
+
+
+def _split_jobs(value: Any) -> dict[str, Any]:
+    items = {job.get("submission_id") or job["job_id"]: job for job in value}
+    value.clear()
+    return items
+
+
+def _take(holder: Any, field: str, identify: Callable[[Any], str]) -> dict[str, Any]:
+    items = {identify(item): item for item in holder[field]}
+    holder[field] = []
+    return items

@@ -1,0 +1,270 @@
+"""From folded attempts to rows of the compiled session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from historyserver.folding.actors import Incarnation
+from historyserver.folding.attempts import NO_SHAPE, UNKNOWN, Attempt, LogOffsets
+from historyserver.folding.closing import ERROR_TYPE, FINAL_TASK_STATES, Closing
+from historyserver.folding.profiles import merge_profiles, traced_name
+from historyserver.folding.shapes import Shape, implied_type
+from historyserver.folding.states import (
+    CREATED,
+    FAILED,
+    FINISHED,
+    RUNNING,
+    STATES,
+    name_of,
+    order_of,
+)
+from historyserver.folding.times import NS_PER_MS
+
+Row = list[object]
+"""sort key (ns), task id, attempt, then the columns of `tasks` to `end_ms`, then the detail
+without its last field, then a `PendingLog` or None. References to strings are their ids, None
+when absent; `name` and `func` may be text that the dictionary does not have yet."""
+
+NO_ACTOR = b"\xff" * 12
+"""The part of a task id that tells the actor, for a task of none."""
+
+SHAPE_STRINGS = 9
+"""So many fields of a shape, from its first, are columns; the rest is detail."""
+
+COLUMN_STATE = 4
+COLUMN_NAME = 6
+COLUMN_FUNC = 7
+COLUMN_WORKER = 10
+COLUMN_DETAIL = 23
+COLUMN_LOG = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RowContext:
+    """What rows need beside their attempt."""
+
+    string_ids: Mapping[str, int]
+    session_dir: str
+    closing: Closing | None = None
+    """None for a session that runs."""
+    incarnations: Mapping[str, Sequence[Incarnation]] = field(default_factory=dict)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RowMaker:
+    """Makes the rows of attempts whose every part has been merged."""
+
+    def __init__(self, context: RowContext, shapes: Sequence[Shape]) -> None:
+        self._context = context
+        self._shapes = shapes
+        ids = context.string_ids
+        self._shape_ids = [
+            tuple(
+                ids[text] if text else None
+                for text in msgspec.structs.astuple(shape)[:SHAPE_STRINGS]
+            )
+            for shape in shapes
+        ]
+        self._tails: dict[bytes, tuple[int | None, int | None, str]] = {}
+        self._log_bases: dict[tuple[str, int, bytes], str] = {}
+        self._state_ids = [ids[name] for name in STATES]
+
+    def rows(self, attempts: Mapping[bytes, Attempt]) -> Iterator[Row]:
+        """Make the rows, in no order."""
+        if any(attempt.shape == NO_SHAPE for attempt in attempts.values()):
+            share_definitions(attempts.values())
+        for attempt in attempts.values():
+            yield self._row(attempt)
+
+    def _row(self, attempt: Attempt) -> Row:
+        ids = self._context.string_ids
+        number = attempt.shape
+        shape, shape_ids = (
+            self._unshaped(attempt)
+            if number == NO_SHAPE
+            else (self._shapes[number], self._shape_ids[number])
+        )
+        type_id, name, func, language, group, resources, env, labels, call_site = shape_ids
+        if attempt.repr_name and shape.type == "ACTOR_TASK" and shape.name == shape.func:
+            name = self._id_or_text(f"{attempt.repr_name}.{shape.name.rpartition('.')[2]}")
+        transitions, state, sort_ns, creation_ms, start_ms, end_ms = times_of(attempt.transitions)
+        state_name = name_of(state)
+        error_type = error_message = closed_state = ""
+        if state != FINISHED:
+            error_type, error_message, closed_state = self._outcome(attempt, state_name)
+        if closed_state and self._context.closing is not None:
+            end_ms = max(self._context.closing.end_ms, start_ms, creation_ms)
+        job_id, actor_id, actor = self._tail(attempt.task_id[8:])
+        is_place_derived = bool(
+            actor and shape.type == "ACTOR_CREATION_TASK" and self._place(attempt, actor)
+        )
+        log = None if attempt.log is None else self._log(attempt, attempt.log, shape)
+        detail = (  # `records.TaskDetail` but for `log_info`; a test keeps them alike
+            transitions,
+            merge_profiles(attempt.profiles),
+            error_message,
+            closed_state,
+            attempt.paused[1] if attempt.paused else None,
+            attempt.repr_name,
+            shape.fallback_strategy,
+            is_place_derived,
+        )
+        return [
+            sort_ns,
+            attempt.task_id,
+            attempt.number,
+            job_id,
+            self._state_ids[FAILED] if closed_state else self._state_id(state),
+            type_id,
+            name,
+            func,
+            language,
+            ids.get(attempt.node),
+            ids.get(attempt.worker),
+            attempt.pid or None,
+            actor_id,
+            attempt.parent or None,
+            group,
+            ids.get(error_type),
+            resources,
+            env,
+            labels,
+            call_site,
+            creation_ms or None,
+            start_ms or None,
+            end_ms or None,
+            _encode(detail),
+            log,
+        ]
+
+    def _tail(self, tail: bytes) -> tuple[int | None, int | None, str]:
+        """Give what the last part of a task id tells: job, actor (ids of strings), actor (hex)."""
+        found = self._tails.get(tail)
+        if found is None:
+            ids = self._context.string_ids
+            actor = "" if tail[:12] == NO_ACTOR else tail.hex()
+            found = self._tails[tail] = (ids.get(tail[12:].hex()), ids.get(actor), actor)
+        return found
+
+    def _unshaped(self, attempt: Attempt) -> tuple[Shape, tuple[int | str | None, ...]]:
+        task_type = implied_type(attempt.task_id)
+        name = self._id_or_text(traced_name(attempt.profiles))
+        return (
+            Shape(task_type, "", "", "", "", "", "", "", "", ""),
+            (self._context.string_ids[task_type], name, name, *(None,) * 6),
+        )
+
+    def _id_or_text(self, text: str) -> int | str | None:
+        return self._context.string_ids.get(text, text) if text else None
+
+    def _state_id(self, state: int | str) -> int | str | None:
+        return self._state_ids[state] if isinstance(state, int) else self._id_or_text(state)
+
+    def _outcome(self, attempt: Attempt, state: str) -> tuple[str, str, str]:
+        """Give error type, error message and, if the session's end closed it, the last state."""
+        closing = self._context.closing
+        closed_state = state if closing is not None and state not in FINAL_TASK_STATES else ""
+        if attempt.error is not None and (state == "FAILED" or closed_state):
+            return attempt.error[1], attempt.error[2], closed_state
+        if closing is not None and closed_state:
+            return ERROR_TYPE, closing.message("task", state), closed_state
+        return "", "", ""
+
+    def _place(self, attempt: Attempt, actor: str) -> bool:
+        """Find where a creation task ran, which its events never say: where its actor lived.
+
+        The process id decides; without one, the first ALIVE after the attempt started.
+        """
+        if attempt.worker:
+            return False
+        lives = self._context.incarnations.get(actor, ())
+        started_ns = attempt.pid_ns
+        matches = [life for life in lives if life.pid == attempt.pid and attempt.pid]
+        matches = matches or [life for life in lives if started_ns and life.alive_ns >= started_ns]
+        if not matches:
+            return False
+        attempt.node, attempt.worker = matches[0].node, matches[0].worker
+        return True
+
+    def _log(
+        self, attempt: Attempt, log: LogOffsets, shape: Shape
+    ) -> tuple[str, str, int, int, int, int, int]:
+        """Make the fields of a `PendingLog`; the file follows from the worker if Ray lost it."""
+        stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end = log
+        if attempt.worker and attempt.pid and not (stdout and stderr):
+            key = (attempt.worker, attempt.pid, attempt.task_id[20:])
+            base = self._log_bases.get(key)
+            if base is None:
+                name = f"worker-{attempt.worker}-{attempt.task_id[20:].hex()}-{attempt.pid}"
+                base = self._log_bases[key] = f"{self._context.session_dir}/logs/{name}"
+            stdout, stderr = stdout or f"{base}.out", stderr or f"{base}.err"
+        is_python = shape.language == "PYTHON" and shape.type == "NORMAL_TASK"
+        name_bytes = len(shape.name.replace("()", "").encode()) if is_python else UNKNOWN
+        return (stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end, name_bytes)
+
+
+def times_of(
+    flat: Sequence[int | str],
+) -> tuple[list[tuple[str, int]], int | str, int, int, int, int]:
+    """Put an attempt's transitions in order, each once, and take its times from them.
+
+    Returns the transitions, the state, the sort key (ns), and creation, start and end in ms.
+    """
+    pairs = _ordered(flat)
+    creation_ns = start_ns = end_ns = 0
+    for ns, state in pairs:
+        if state == RUNNING:
+            start_ns = start_ns or ns
+        elif state == CREATED:
+            creation_ns = creation_ns or ns
+        elif state in (FINISHED, FAILED):
+            end_ns = ns
+    transitions = [(STATES[s] if s.__class__ is int else s, ns) for ns, s in pairs]
+    try:
+        last: int | str = max([state for _, state in pairs], default=0)
+    except TypeError:
+        last = max((state for _, state in pairs), key=order_of)
+    first_ns = pairs[0][0] if pairs else 0
+    return (
+        transitions,
+        last,
+        start_ns or creation_ns or first_ns,
+        creation_ns // NS_PER_MS,
+        start_ns // NS_PER_MS,
+        end_ns // NS_PER_MS,
+    )
+
+
+def _ordered(flat: Sequence[int | str]) -> list[tuple[int, Any]]:
+    pairs: list[tuple[Any, Any]] = list({*zip(flat[1::2], flat[::2], strict=True)})
+    try:
+        pairs.sort()
+    except TypeError:  # a state that this version does not know, at the same time as another
+        pairs.sort(key=lambda pair: (pair[0], order_of(pair[1])))
+    return pairs
+
+
+def share_definitions(attempts: Iterable[Attempt]) -> None:
+    """Give attempts without a definition that of another attempt of their task.
+
+    Ray defines each attempt, but not the later ones of a restarted actor's creation task.
+    """
+    waiting: list[Attempt] = []
+    known: dict[bytes, Attempt] = {}
+    for attempt in attempts:
+        if attempt.shape == NO_SHAPE:
+            waiting.append(attempt)
+            continue
+        best = known.get(attempt.task_id)
+        if best is None or attempt.number < best.number:
+            known[attempt.task_id] = attempt
+    for attempt in waiting:
+        source = known.get(attempt.task_id)
+        if source is not None:
+            attempt.shape, attempt.parent = source.shape, source.parent

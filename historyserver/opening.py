@@ -1,0 +1,122 @@
+"""From a selection to an open session, with a bounded wait.
+
+Preparing a large session can take longer than Ray's proxy waits (30 s, then it would show the
+local, empty cluster instead). So a request waits `patience_s` at most; the work goes on, and
+the reader is told to ask again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from enum import Enum
+
+from historyserver.catalogue import Catalogue, SessionEntry
+from historyserver.selection import LIVE, Selection, SelectionSource
+from historyserver.sessions import OpenSession, Sessions
+from storage.layout import SessionRef
+
+OPENING_THREADS = 8
+
+
+class OpeningReason(Enum):
+    """Why no session was opened."""
+
+    NONE_CHOSEN = "none_chosen"
+    NOT_FOUND = "not_found"
+    PREPARING = "preparing"
+
+
+class OpeningError(Exception):
+    """The session that a request means is not open. The message is for the reader."""
+
+    def __init__(self, reason: OpeningReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class SessionOpener:
+    """Finds sessions in the catalogue and opens them; one piece of work per session."""
+
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        sessions: Sessions,
+        patience_s: float,
+        opened: Callable[[str, float], None] = lambda outcome, seconds: None,
+    ) -> None:
+        self._catalogue = catalogue
+        self._sessions = sessions
+        self._patience_s = patience_s
+        self._opened = opened
+        self._lock = threading.Lock()
+        self._work: dict[SessionRef, Future[OpenSession]] = {}
+        self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="opening")
+
+    def find(self, selection: Selection | None) -> SessionEntry:
+        """The session meant. Raises `OpeningError`."""
+        if selection is None:
+            raise OpeningError(
+                OpeningReason.NONE_CHOSEN,
+                "no session is chosen: open this server's first page and follow a link, or GET "
+                "/enter_cluster/{namespace}/{kind}/{name}/{session} and send its cookies, or send "
+                "the header x-ray-history-session: namespace/kind/name/session",
+            )
+        entry = self._catalogue.find(
+            selection.namespace, selection.kind, selection.name, selection.session
+        )
+        if entry is None and selection.session == LIVE:
+            # KubeRay's clients ask for `live` by habit; the newest is what it last was.
+            entry = self._catalogue.latest(selection.namespace, selection.kind, selection.name)
+        if entry is None:
+            raise OpeningError(OpeningReason.NOT_FOUND, _not_found(selection))
+        return entry
+
+    def open(self, selection: Selection | None) -> OpenSession:
+        """Open the session meant, or tell to come back. Raises `OpeningError`."""
+        ref = self.find(selection).ref
+        ready = self._sessions.peek(ref)
+        if ready is not None:
+            return ready
+        work = self._start(ref)
+        try:
+            return work.result(timeout=self._patience_s)
+        except FutureTimeoutError:
+            if work.done():
+                raise
+            raise OpeningError(
+                OpeningReason.PREPARING,
+                f"the session {ref.session} is being prepared for the first time; "
+                "try again in a few seconds",
+            ) from None
+
+    def close(self) -> None:
+        """Stop taking work; what runs may end."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _start(self, ref: SessionRef) -> Future[OpenSession]:
+        with self._lock:
+            work = self._work.get(ref)
+            if work is None:
+                work = self._threads.submit(self._sessions.open, ref)
+                self._work[ref] = work
+                work.add_done_callback(lambda _: self._finished(ref))
+            return work
+
+    def _finished(self, ref: SessionRef) -> None:
+        with self._lock:
+            self._work.pop(ref, None)
+
+
+def _not_found(selection: Selection) -> str:
+    name = f"{selection.namespace}/{selection.kind}/{selection.name}"
+    how = (
+        " (chosen by a cookie; GET /clusters lists what there is)"
+        if selection.source is SelectionSource.COOKIE
+        else ""
+    )
+    return f"no session {selection.session} of {name} is stored{how}"

@@ -1,0 +1,154 @@
+"""Streams of bytes to blocks of whole JSON lines. Pure: chunks in, blocks out.
+
+No work per line happens here: a block is cut at its last newline only, so that reading costs
+little beside decoding. Memory is bounded by one block and one line.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import msgspec
+
+from historyserver.reading.damage import DamageLog, DamageReason
+
+BLOCK_BYTES = 1024 * 1024
+"""Blocks are at least this large, apart from the last one of a file."""
+
+MAX_LINE_BYTES = 100 * 1024 * 1024
+"""Longer events are skipped and counted. KubeRay's server has the same limit."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_WBITS_GZIP = 31
+_SALVAGE_BYTES = 64
+
+
+def is_json(value: bytes) -> bool:
+    """Whether the bytes are one whole JSON value."""
+    try:
+        msgspec.json.decode(value, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def line_blocks(
+    chunks: Iterable[bytes],
+    *,
+    key: str,
+    damage: DamageLog,
+    block_bytes: int = BLOCK_BYTES,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Iterator[bytes]:
+    r"""Yield blocks of whole lines, each block ending with `\n`.
+
+    A last line without its newline is kept when it is whole JSON, else dropped and counted as
+    torn. Lines longer than `max_line_bytes` are skipped and counted. Empty lines pass through.
+    """
+    whole: list[bytes] = []
+    whole_bytes = 0
+    open_line: list[bytes] = []
+    open_bytes = 0
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1
+        if not cut:
+            open_bytes += len(chunk)
+            if open_bytes <= max_line_bytes:
+                open_line.append(chunk)
+            else:
+                open_line.clear()
+            continue
+        first = 0
+        if open_bytes > max_line_bytes:
+            first = chunk.find(b"\n") + 1
+            damage.add(DamageReason.LINE_TOO_LONG, key, open_bytes + first)
+            open_line.clear()
+        whole += open_line
+        whole.append(chunk[first:cut])
+        whole_bytes += open_bytes + cut
+        open_line = [chunk[cut:]]
+        open_bytes = len(chunk) - cut
+        if whole_bytes >= block_bytes:
+            yield b"".join(whole)
+            whole.clear()
+            whole_bytes = 0
+    last = b"".join(open_line)
+    if open_bytes > max_line_bytes:
+        damage.add(DamageReason.LINE_TOO_LONG, key, open_bytes)
+    elif last.strip():
+        if is_json(last):
+            whole += (last, b"\n")
+        else:
+            damage.add(DamageReason.TORN_LINE, key, len(last))
+    block = b"".join(whole)
+    if block:
+        yield block
+
+
+def gunzip(chunks: Iterable[bytes], *, key: str, damage: DamageLog) -> Iterator[bytes]:
+    """Yield the plain content of a gzip stream, also of several members in a row.
+
+    What comes before a truncation or a corruption is yielded; the rest is counted. Each yield
+    is at most `BLOCK_BYTES`, so a small object that unpacks to a huge one stays bounded.
+    """
+    member: zlib._Decompress | None = None
+    started = False
+    for chunk in chunks:
+        data, pending = chunk, False
+        while data or pending:
+            if member is None:
+                data = data.lstrip(b"\0") if started else data
+                if not data:
+                    break
+                if started and data[:1] != _GZIP_MAGIC[:1]:
+                    damage.add(DamageReason.TRAILING_BYTES, key, len(data))
+                    return
+                member = zlib.decompressobj(_WBITS_GZIP)
+                started = True
+            before = member.copy()
+            try:
+                out = member.decompress(data, BLOCK_BYTES)
+            except zlib.error:
+                yield from _salvage(before, data)
+                damage.add(DamageReason.CORRUPT_GZIP, key, len(data))
+                return
+            if out:
+                yield out
+            pending = len(out) == BLOCK_BYTES and not member.eof
+            data = member.unused_data if member.eof else member.unconsumed_tail
+            if member.eof:
+                member = None
+    if member is not None:
+        damage.add(DamageReason.TRUNCATED_GZIP, key, 0)
+
+
+def _salvage(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """Yield what unpacks before the error: again, from the state before, in small bites."""
+    for start in range(0, len(data), _SALVAGE_BYTES):
+        try:
+            out = member.decompress(data[start : start + _SALVAGE_BYTES])
+        except zlib.error:
+            return
+        if out:
+            yield out
+
+
+def first_bytes(chunks: Iterable[bytes], *, strip: bytes = b"") -> tuple[bytes, Iterator[bytes]]:
+    """The first two bytes that are not in `strip`, and the stream from there, nothing lost."""
+    source = iter(chunks)
+    head = b""
+    for chunk in source:
+        head = (head + chunk).lstrip(strip) if strip else head + chunk
+        if len(head) >= 2:
+            break
+    return head[:2], chain((head,), source)
+
+
+def is_gzip(first: bytes) -> bool:
+    """Whether a stream that begins so is gzip.
+
+    The name alone does not tell: some stores unpack objects while they serve them.
+    """
+    return first == _GZIP_MAGIC

@@ -1,0 +1,150 @@
+"""Everything stored of one session, whichever collectors wrote it: the trees joined into one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from historyserver.reading.damage import DamageLog
+from historyserver.reading.frames import SourceChangedError
+from historyserver.reading.kuberay import generation_of, list_kuberay, markers
+from historyserver.reading.listing import DEFAULT_ROOTS, Listing, fingerprint
+from historyserver.reading.ours import OurTree, list_ours
+from historyserver.reading.source import SessionSource
+from historyserver.reading.state import (
+    FRESH_MS,
+    HEAD_LOG,
+    KUBERAY_QUIET_MS,
+    Verdict,
+    kuberay_verdict,
+)
+from storage.backend import Backend, NotFoundError
+from storage.layout import Generation, SessionRef, session_started_ms
+
+_Result = TypeVar("_Result")
+
+_ATTEMPTS = 3
+
+
+def locate(
+    backend: Backend,
+    ref: SessionRef,
+    *,
+    roots: Sequence[str] = DEFAULT_ROOTS,
+    now_ms: int | None = None,
+    fresh_ms: int = FRESH_MS,
+    quiet_ms: int = KUBERAY_QUIET_MS,
+) -> SessionSource:
+    """Find what is stored of a session, by listing; of its content only manifests are read.
+
+    Args:
+        backend: where.
+        ref: which session. One of a cluster that a RayJob or RayService owns needs the owner
+            for KubeRay's data; ours says itself who the owner is.
+        roots: where to look below the storage root, each empty or ending with `/`.
+        now_ms: the time now; the clock's when None.
+        fresh_ms: see `state.our_verdict`.
+        quiet_ms: see `state.kuberay_verdict`.
+
+    Raises:
+        NotFoundError: nothing of this session is stored, not even a marker.
+
+    """
+    damage = DamageLog()
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    ours: OurTree | None = None
+    for root in roots:
+        tree = list_ours(backend, ref, root=root, damage=damage)
+        ours = tree if tree.found and ours is None else ours
+    known = _with_owner(ref, ours)
+    listing, found = Listing(), list[Generation]()
+    for root in roots:
+        listing.join(list_kuberay(backend, known, root=root, damage=damage))
+        if ours is None:
+            found += markers(backend, known, root=root)
+    if ours is None:
+        if not listing.marks and not found:
+            raise NotFoundError(f"{ref.namespace}/{ref.name}/{ref.session}: no such session")
+        generation = generation_of(listing, found)
+        verdict = _kuberay_verdict(listing, found, now_ms=now_ms, windows_ms=(fresh_ms, quiet_ms))
+    else:
+        listing.join(ours.listing)
+        generation = Generation.OURS
+        verdict = ours.verdict(now_ms=now_ms, fresh_ms=fresh_ms)
+    return _source(known, listing, ours, generation=generation, verdict=verdict, damage=damage)
+
+
+def relocating(
+    backend: Backend,
+    ref: SessionRef,
+    work: Callable[[SessionSource], _Result],
+    *,
+    roots: Sequence[str] = DEFAULT_ROOTS,
+) -> _Result:
+    """Locate a session and work on it; again when a live segment vanished in the meantime."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return work(locate(backend, ref, roots=roots))
+        except SourceChangedError:
+            continue
+    return work(locate(backend, ref, roots=roots))
+
+
+def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
+    """The ref with the owner that session.json tells, as who asks by cluster may not know it."""
+    start = ours.start if ours else None
+    if start is None or not start.owner_kind or ref.owner_kind:
+        return ref
+    return SessionRef(
+        ref.namespace, ref.cluster, ref.session, start.owner_kind.lower(), start.owner_name
+    )
+
+
+def _kuberay_verdict(
+    listing: Listing, found: list[Generation], *, now_ms: int, windows_ms: tuple[int, int]
+) -> Verdict:
+    return kuberay_verdict(
+        has_marker=bool(found),
+        has_head_logs=any(path == HEAD_LOG for _, path in listing.logs),
+        newest_ms=listing.newest_ms,
+        now_ms=now_ms,
+        fresh_ms=windows_ms[0],
+        quiet_ms=windows_ms[1],
+    )
+
+
+def _source(
+    ref: SessionRef,
+    listing: Listing,
+    ours: OurTree | None,
+    *,
+    generation: Generation,
+    verdict: Verdict,
+    damage: DamageLog,
+) -> SessionSource:
+    start = ours.start if ours else None
+    end = ours.end if ours else None
+    told = (ref.owner_kind, ref.owner_name, generation.value, verdict.state.value)
+    facts = {
+        "ray_version": start.ray_version if start else "",
+        "collector_version": start.collector_version if start else "",
+        "end_reason": end.reason if end else "",
+    }
+    return SessionSource(
+        session=ref,
+        generation=generation.value,
+        event_files=tuple(listing.events[key] for key in sorted(listing.events)),
+        log_files=listing.log_files(),
+        snapshots=tuple(listing.snapshots[name] for name in sorted(listing.snapshots)),
+        node_reports=tuple(sorted(listing.reports, key=lambda report: report.node_id)),
+        start_ms=start.started_ms if start else session_started_ms(ref.session),
+        end_ms=end.ended_ms if end else 0,
+        state=verdict.state.value,
+        reason=verdict.reason.value,
+        settled=verdict.settled,
+        last_seen_ms=ours.last_seen_ms if ours else 0,
+        fingerprint=fingerprint([*listing.marks, "\0".join(told)]),
+        meta={name: value for name, value in facts.items() if value},
+        damage=tuple(damage.items),
+    )

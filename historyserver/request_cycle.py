@@ -1,0 +1,159 @@
+"""What happens around every request: access, read-only rule, ETag, headers, log line, metrics."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import secrets
+import time
+
+import flask
+
+from historyserver import api
+from historyserver.access import AccessRequest, Policy, Purpose
+from historyserver.api import answers
+from historyserver.api.errors import ApiError, ErrorCode
+from historyserver.bodies import BodyCache
+from historyserver.compiled.schema import SCHEMA_VERSION
+from historyserver.log_lines import FIELDS
+from historyserver.metrics import ServerMetrics
+from historyserver.selection import Selection, of_request
+
+_log = logging.getLogger("historyserver.requests")
+
+READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'self'"
+)
+"""For all answers but those of Ray's UI, which brings its own."""
+_FIXED_HEADERS = (
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "same-origin"),
+    ("X-Frame-Options", "SAMEORIGIN"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+_PROBES = frozenset({"/healthz", "/livez", "/readyz", "/readz", "/metrics"})
+_LISTS = frozenset({"pages.root", "clusters.clusters"})
+
+
+class RequestCycle:
+    """The steps before and after each route. One per app; holds no state of a request."""
+
+    def __init__(self, *, policy: Policy, cache: BodyCache, metrics: ServerMetrics) -> None:
+        self._policy = policy
+        self._cache = cache
+        self._metrics = metrics
+        self._version = server_version()
+
+    def install(self, app: flask.Flask) -> None:
+        """Put the steps around every route of the app."""
+        app.before_request(self.before)
+        app.after_request(self.after)
+
+    def before(self) -> flask.Response | None:
+        """Check access and method, then answer from memory if that can be."""
+        flask.g.started_s = time.perf_counter()
+        flask.g.request_id = secrets.token_hex(6)
+        selection = selected()
+        self._check_access(selection)
+        request = flask.request
+        if request.method not in READ_METHODS and request.endpoint != "probes.authenticate":
+            raise ApiError(
+                ErrorCode.READ_ONLY, "stored sessions are read-only: use GET or HEAD", status=405
+            )
+        if not _is_session_answer(request):
+            return None
+        session = api.current_session()
+        base = f"{SCHEMA_VERSION}/{self._version}/{session.etag_base}"
+        flask.g.etag = answers.etag_of(base, request.path, request.args.items(multi=True))
+        return answers.recall(self._cache, etag=flask.g.etag, request=request)
+
+    def after(self, response: flask.Response) -> flask.Response:
+        """Finish the response: compression, ETag, headers, the log line and the counts."""
+        if not flask.g.get("access_checked"):
+            response = answers.refuse(
+                ErrorCode.INTERNAL, "the request did not pass the access check", status=500
+            )
+        response = answers.finish(
+            response, cache=self._cache, etag=flask.g.get("etag"), request=flask.request
+        )
+        for name, value in _FIXED_HEADERS:
+            response.headers[name] = value
+        response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
+        self._account(response)
+        return response
+
+    def _check_access(self, selection: Selection | None) -> None:
+        request = flask.request
+        asked = AccessRequest(
+            purpose=_purpose(request), method=request.method, path=request.path, selection=selection
+        )
+        decision = self._policy.decide(asked)
+        flask.g.access_checked = True
+        if not decision.allowed:
+            raise ApiError(ErrorCode.FORBIDDEN, decision.reason, status=403)
+
+    def _account(self, response: flask.Response) -> None:
+        request = flask.request
+        seconds = time.perf_counter() - flask.g.get("started_s", time.perf_counter())
+        rule = request.url_rule
+        route = str(rule) if rule is not None else "none"
+        outcome = str(flask.g.get("cache_outcome", ""))
+        self._metrics.request(
+            route=route, status=response.status_code, seconds=seconds, outcome=outcome
+        )
+        chosen = flask.g.get("selection")
+        fields = {
+            "method": request.method,
+            "path": request.path[:300],
+            "route": route,
+            "status": response.status_code,
+            "ms": round(seconds * 1000, 2),
+            "bytes": response.content_length,
+            "outcome": outcome,
+            "session": chosen.path if chosen is not None else "",
+            "chosen_by": chosen.source.value if chosen is not None else "",
+            "code": flask.g.get("error_code", ""),
+            "request_id": flask.g.get("request_id", ""),
+        }
+        level = logging.DEBUG if route in _PROBES else logging.INFO
+        _log.log(level, "request", extra={FIELDS: fields})
+
+
+def selected() -> Selection | None:
+    """The current request's selection, read once. Raises `SelectionError`."""
+    if "selection" not in flask.g:
+        flask.g.access_checked = True  # a bad selection is refused without any data
+        request = flask.request
+        flask.g.selection = None
+        flask.g.selection = of_request(
+            request.environ,
+            headers=dict(request.headers.items(lower=True)),
+            cookies=request.cookies,
+        )
+        flask.g.access_checked = False
+    chosen: Selection | None = flask.g.selection
+    return chosen
+
+
+def server_version() -> str:
+    """Tell the package's version, or `0` when it runs from an unpacked tree."""
+    try:
+        return importlib.metadata.version("ray-history-server")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
+
+
+def _is_session_answer(request: flask.Request) -> bool:
+    name = request.blueprint
+    known = name in api.BLUEPRINTS and name not in api.WITHOUT_SESSION
+    return known and request.method in ("GET", "HEAD")
+
+
+def _purpose(request: flask.Request) -> Purpose:
+    if request.path in _PROBES:
+        return Purpose.PROBE
+    if request.endpoint in _LISTS:
+        return Purpose.LIST
+    return Purpose.SESSION if request.blueprint in api.BLUEPRINTS else Purpose.PAGE

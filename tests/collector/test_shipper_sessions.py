@@ -1,0 +1,487 @@
+"""A session on its way to storage: hot while it runs, cold at its end, whole after any kill."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from collector.live import ShippingSettings
+from storage.backend import CommonPrefix, ThrottledError, UnavailableError
+from storage.faults import Fault, FaultyBackend, Verb
+from storage.layout import hot_prefix, log_key, parse_event_key
+from storage.local import LocalBackend
+from tests.collector.shipping_kit import (
+    FAST,
+    NODE,
+    REF,
+    DiskJournal,
+    Rig,
+    event_line,
+    eventually,
+    ray_session,
+)
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> LocalBackend:
+    (tmp_path / "store").mkdir()
+    return LocalBackend(tmp_path / "store")
+
+
+@pytest.fixture
+def rig(tmp_path: Path, backend: LocalBackend) -> Rig:
+    return Rig.make(tmp_path, backend)
+
+
+def hot_objects(rig: Rig) -> list[str]:
+    """Keys of the live segments there are."""
+    return [
+        info.key
+        for info in rig.backend.list(hot_prefix(rig.ref, NODE))
+        if not isinstance(info, CommonPrefix)
+    ]
+
+
+def test_events_and_logs_are_in_storage_within_seconds(rig: Rig) -> None:
+    """While Ray runs, a reader of the manifest sees what was written a moment ago."""
+    lines = [event_line(number) for number in range(30)]
+    path = rig.journal.append(1, lines[:10])
+    (rig.logs / "raylet.out").write_bytes(b"one\n")
+    rig.shipping().start()
+    eventually(lambda: rig.logs_in_storage() == {"raylet.out": b"one\n"})
+    rig.journal.append(1, lines[10:])
+    with (rig.logs / "raylet.out").open("ab") as file:
+        file.write(b"two\n")
+    eventually(lambda: rig.logs_in_storage() == {"raylet.out": b"one\ntwo\n"})
+    eventually(lambda: rig.events_in_storage() == lines)
+    manifest = rig.manifest()
+    assert manifest.state == "running"
+    assert manifest.events.event_files == []
+    assert manifest.logs[0].gaps == []
+    rig.journal.seal(path)
+    assert rig.finish().complete
+
+
+def test_sealed_segment_becomes_one_cold_object(rig: Rig) -> None:
+    """It supersedes its live frames, which are deleted; the journal forgets it."""
+    lines = [event_line(number) for number in range(100)]
+    path = rig.journal.append(1_796_069_000_000_000_000, lines, ("job_events", "02000000"))
+    rig.shipping().start()
+    eventually(lambda: rig.events_in_storage() == lines)
+    rig.journal.seal(path)
+    eventually(lambda: rig.manifest().events.event_files != [])
+    eventually(lambda: not path.exists() and hot_objects(rig) == [])
+    assert rig.events_in_storage() == lines
+    (entry,) = rig.manifest().events.event_files
+    parsed = parse_event_key(entry.key)
+    assert parsed is not None
+    assert parsed.job_id == "02000000"
+    rig.finish()
+
+
+def test_end_makes_every_log_one_plain_object(rig: Rig) -> None:
+    """KubeRay's layout: names as they were on the node, contents byte for byte, empty ones too."""
+    contents = {
+        "raylet.out": b"r" * 3_000_000,
+        "events/event_GCS.log": b"{}\n",
+        "worker with space é.err": b"x",
+        "empty.out": b"",
+    }
+    rig.shipping().start()
+    for name, content in contents.items():
+        (rig.logs / name).parent.mkdir(exist_ok=True)
+        (rig.logs / name).write_bytes(content)
+    eventually(lambda: len(rig.manifest().logs) == 4)
+    report = rig.finish()
+    assert report.complete
+    assert report.missing_log_bytes == 0
+    manifest = rig.manifest()
+    assert manifest.state == "ended"
+    assert rig.logs_in_storage() == contents
+    for entry in manifest.logs:
+        assert entry.key == log_key(REF, NODE, entry.path)
+        assert entry.frames == []
+    assert hot_objects(rig) == []
+
+
+def test_session_left_on_the_disk_is_finished_without_start(rig: Rig) -> None:
+    """What an earlier Ray left: events and logs go straight to their final form."""
+    lines = [event_line(number) for number in range(10)]
+    rig.journal.append(1, lines)
+    rig.journal = rig.journal.reopened()
+    (rig.logs / "raylet.out").write_bytes(b"text\n")
+    assert rig.finish().complete
+    assert rig.events_in_storage() == lines
+    assert rig.logs_in_storage() == {"raylet.out": b"text\n"}
+
+
+def test_logs_rotated_out_are_whole_after_the_end(rig: Rig) -> None:
+    """Every generation is a plain object; those that have no file any more come from the frames."""
+    rig.shipping().start()
+    expected: dict[str, bytes] = {}
+    for number in range(4):
+        if (rig.logs / "x.out.1").exists():
+            (rig.logs / "x.out.1").unlink()
+        if (rig.logs / "x.out").exists():
+            (rig.logs / "x.out").rename(rig.logs / "x.out.1")
+        (rig.logs / "x.out").write_bytes(b"generation %d\n" % number)
+
+        def seen(number: int = number) -> bool:
+            return rig.logs_in_storage().get("x.out") == b"generation %d\n" % number
+
+        eventually(seen)
+    assert rig.finish().complete
+    expected = {
+        "x.out": b"generation 3\n",
+        "x.out.1": b"generation 2\n",
+        "x.out.1.gone-1": b"generation 0\n",
+        "x.out.1.gone-2": b"generation 1\n",
+    }
+    assert rig.logs_in_storage() == expected
+    assert all(entry.key for entry in rig.manifest().logs)
+
+
+def test_long_outage_loses_and_repeats_nothing(tmp_path: Path, backend: LocalBackend) -> None:
+    """Storage is away for long; events, logs and even deleted logs arrive when it is back."""
+    faulty = FaultyBackend(
+        backend,
+        [Fault(verb=verb, times=None, error=UnavailableError) for verb in (Verb.PUT, Verb.LIST)],
+    )
+    rig = Rig.make(tmp_path, faulty)
+    lines = [event_line(number) for number in range(50)]
+    rig.shipping().start()
+    path = rig.journal.append(1, lines[:20])
+    (rig.logs / "x.out").write_bytes(b"old\n")
+    time.sleep(0.2)
+    with (rig.logs / "x.out").open("ab") as file:
+        file.write(b"rest of old\n")
+    (rig.logs / "x.out").unlink()
+    (rig.logs / "x.out").write_bytes(b"new\n")
+    rig.journal.append(1, lines[20:])
+    time.sleep(0.2)
+    rig.journal.seal(path)
+    time.sleep(0.2)
+    assert len(faulty.calls) < 200, "no storm while it is down"
+    faulty.plan = []
+    expected = {"x.out": b"new\n", "x.out.gone-1": b"old\nrest of old\n"}
+    eventually(lambda: rig.logs_in_storage() == expected)
+    eventually(lambda: sorted(rig.events_in_storage()) == lines)
+    assert rig.finish().complete
+    assert sorted(rig.events_in_storage()) == lines
+    assert rig.logs_in_storage() == expected
+
+
+@pytest.mark.parametrize("verb", [Verb.PUT, Verb.HEAD, Verb.LIST, Verb.DELETE])
+@pytest.mark.parametrize("nth", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("lost_answer", [False, True])
+def test_failure_at_any_call_loses_and_repeats_nothing(
+    tmp_path: Path, backend: LocalBackend, verb: Verb, nth: int, *, lost_answer: bool
+) -> None:
+    """The nth call of each kind fails, before or after it took effect; the end is the same."""
+    fault = Fault(verb=verb, nth=nth, times=2, error=ThrottledError, lost_answer=lost_answer)
+    faulty = FaultyBackend(backend, [fault])
+    rig = Rig.make(tmp_path, faulty)
+    lines = [event_line(number) for number in range(40)]
+    rig.shipping().start()
+    path = rig.journal.append(1, lines[:20])
+    (rig.logs / "a.out").write_bytes(b"a\n")
+    eventually(lambda: "a.out" in rig.logs_in_storage())
+    rig.journal.append(1, lines[20:])
+    (rig.logs / "b.out").write_bytes(b"b\n")
+    rig.journal.seal(path)
+    assert rig.finish().complete
+    faulty.plan = []
+    assert rig.events_in_storage() == lines
+    assert rig.logs_in_storage() == {"a.out": b"a\n", "b.out": b"b\n"}
+    assert hot_objects(rig) == []
+
+
+@pytest.mark.parametrize("verb", [Verb.PUT, Verb.HEAD, Verb.DELETE])
+@pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("lost_answer", [False, True])
+def test_kill_at_any_call_loses_and_repeats_nothing(
+    tmp_path: Path, backend: LocalBackend, verb: Verb, nth: int, *, lost_answer: bool
+) -> None:
+    """From the nth call on nothing answers, then the process dies; the next one makes it whole."""
+    fault = Fault(
+        verb=verb, nth=nth, times=None, error=UnavailableError, lost_answer=lost_answer
+    )
+    faulty = FaultyBackend(backend, [fault])
+    rig = Rig.make(tmp_path, faulty)
+    lines = [event_line(number) for number in range(60)]
+    rig.shipping().start()
+    path = rig.journal.append(1, lines[:20])
+    (rig.logs / "a.out").write_bytes(b"a1\n")
+    time.sleep(0.08)
+    rig.journal.append(1, lines[20:40])
+    rig.journal.seal(path)
+    with (rig.logs / "a.out").open("ab") as file:
+        file.write(b"a2\n")
+    time.sleep(0.08)
+    rig.journal.append(2, lines[40:50])
+    rig.kill()
+    faulty.plan = []
+    with (rig.logs / "a.out").open("ab") as file:
+        file.write(b"a3\n")
+    (rig.logs / "a.out").rename(rig.logs / "a.out.1")
+    (rig.logs / "a.out").write_bytes(b"second\n")
+    rig.shipping().start()
+    expected = {"a.out": b"second\n", "a.out.1": b"a1\na2\na3\n"}
+    eventually(lambda: rig.logs_in_storage() == expected)
+    eventually(lambda: sorted(rig.events_in_storage()) == lines[:50])
+    path = rig.journal.append(3, lines[50:])
+    rig.journal.seal(path)
+    assert rig.finish().complete
+    assert sorted(rig.events_in_storage()) == lines
+    assert rig.logs_in_storage() == expected
+    assert hot_objects(rig) == []
+
+
+def test_number_of_a_live_segment_is_never_used_twice(rig: Rig, tmp_path: Path) -> None:
+    """Even when the local disk forgot everything: numbers go on after what storage has."""
+    (rig.logs / "x").write_bytes(b"1\n")
+    rig.shipping().start()
+    eventually(lambda: rig.logs_in_storage() == {"x": b"1\n"})
+    rig.kill()
+    first = hot_objects(rig)
+    (tmp_path / "state").rename(tmp_path / "lost")
+    with (rig.logs / "x").open("ab") as file:
+        file.write(b"2\n")
+    rig.shipping().start()
+    eventually(lambda: rig.logs_in_storage() == {"x": b"1\n2\n"})
+    assert set(first) < set(hot_objects(rig))
+    assert rig.finish().complete
+
+
+def test_lost_local_state_continues_by_content(rig: Rig, tmp_path: Path) -> None:
+    """Without it, logs are recognised by their bytes; one of the same name and other bytes is new."""
+    (rig.logs / "same").write_bytes(b"s" * 1000 + b"\n")
+    (rig.logs / "other").write_bytes(b"before\n")
+    rig.shipping().start()
+    before = {"same": b"s" * 1000 + b"\n", "other": b"before\n"}
+    eventually(lambda: rig.logs_in_storage() == before)
+    rig.kill()
+    (tmp_path / "state").rename(tmp_path / "lost")
+    with (rig.logs / "same").open("ab") as file:
+        file.write(b"more\n")
+    (rig.logs / "other").unlink()
+    (rig.logs / "other").write_bytes(b"after that\n")
+    rig.shipping().start()
+    expected = {
+        "same": b"s" * 1000 + b"\nmore\n",
+        "other": b"after that\n",
+        "other.gone-1": b"before\n",
+    }
+    eventually(lambda: rig.logs_in_storage() == expected)
+    frames = {entry.path: entry.frames for entry in rig.manifest().logs}
+    assert [frame.log_length for frame in frames["same"]] == [1001, 5]
+    assert rig.finish().complete
+    assert rig.logs_in_storage() == expected
+
+
+def test_damaged_local_state_is_put_aside(rig: Rig, tmp_path: Path) -> None:
+    """A state file that a full disk cut short stops nothing."""
+    (rig.logs / "x").write_bytes(b"1\n")
+    rig.shipping().start()
+    eventually(lambda: rig.logs_in_storage() == {"x": b"1\n"})
+    rig.kill()
+    (state,) = (tmp_path / "state").rglob("state.json")
+    state.write_bytes(state.read_bytes()[:40])
+    rig.shipping()
+    assert rig.finish().complete
+    assert rig.logs_in_storage() == {"x": b"1\n"}
+    assert state.with_suffix(".damaged").exists()
+
+
+def test_session_that_goes_on_after_an_orderly_end_is_followed_again(rig: Rig) -> None:
+    """The collector's container was restarted: a log that grows or rotates is no stale object."""
+    (rig.logs / "x.out").write_bytes(b"first\n")
+    (rig.logs / "quiet.out").write_bytes(b"quiet\n")
+    rig.shipping().start()
+    assert rig.finish().complete
+    (rig.logs / "x.out").rename(rig.logs / "x.out.1")
+    (rig.logs / "x.out").write_bytes(b"second\n")
+    rig.shipping().start()
+    expected = {"x.out": b"second\n", "x.out.1": b"first\n", "quiet.out": b"quiet\n"}
+    eventually(lambda: rig.logs_in_storage() == expected)
+    assert rig.manifest().state == "running"
+    assert rig.finish().complete
+    assert rig.logs_in_storage() == expected
+    assert {entry.key for entry in rig.manifest().logs} == {
+        log_key(REF, NODE, path) for path in expected
+    }
+
+
+def test_what_the_grace_does_not_suffice_for_is_told(tmp_path: Path, backend: LocalBackend) -> None:
+    """Slow storage: logs that were not stored are gaps, events that were not are counted."""
+    faulty = FaultyBackend(
+        backend,
+        [
+            Fault(verb=Verb.PUT, times=None, key_part="/hot/", error=UnavailableError),
+            Fault(verb=Verb.PUT, times=None, key_part="job_events", error=UnavailableError),
+            Fault(verb=Verb.PUT, times=None, key_part="big.out", error=UnavailableError),
+        ],
+    )
+    rig = Rig.make(tmp_path, faulty)
+    (rig.logs / "big.out").write_bytes(b"b" * 100)
+    (rig.logs / "small.out").write_bytes(b"s")
+    rig.journal.seal(rig.journal.append(1, [event_line(1)] * 7, ("job_events", "01000000")))
+    rig.journal.seal(rig.journal.append(2, [event_line(2)]))
+    begin = time.monotonic()
+    report = rig.finish(within_s=1.0)
+    assert time.monotonic() - begin < 4
+    assert not report.complete
+    assert (report.missing_log_bytes, report.unshipped_events) == (101, 7)
+    manifest = rig.manifest()
+    assert manifest.state == "ended"
+    assert manifest.events.dropped == 7
+    assert {entry.path: entry.gaps for entry in manifest.logs} == {
+        "big.out": [(0, 100)],
+        "small.out": [(0, 1)],
+    }
+    faulty.plan = []
+    rig.kill()
+    rig.shipping()
+    assert rig.finish().complete, "the next process makes it whole"
+    manifest = rig.manifest()
+    assert manifest.events.dropped == 0
+    assert all(entry.gaps == [] for entry in manifest.logs)
+
+
+def test_deadline_aborts_a_put_in_the_middle(tmp_path: Path, backend: LocalBackend) -> None:
+    """A log of which the put takes too long is not waited for, and leaves no torn object."""
+    rig = Rig.make(tmp_path, backend)
+    with (rig.logs / "large.out").open("wb") as file:
+        file.truncate(80 * 1024 * 1024)
+    shipping = rig.shipping()
+    guard = shipping._shipping.guard
+
+    def slow(chunks):  # type: ignore[no-untyped-def]
+        for chunk in guard(chunks):
+            time.sleep(0.05)
+            yield chunk
+
+    shipping._shipping.guard = slow  # type: ignore[method-assign]
+    report = rig.finish(within_s=0.5)
+    assert not report.complete
+    assert rig.manifest().logs[0].gaps == [(0, 80 * 1024 * 1024)]
+    key = log_key(REF, NODE, "large.out")
+    eventually(lambda: not rig.shippers[-1]._running)
+    assert [i for i in backend.list(key) if not isinstance(i, CommonPrefix)] == []
+
+
+def test_many_small_frames_are_merged(rig: Rig) -> None:
+    """A log that gets a line now and then does not grow the manifest by a frame each time."""
+    rig.shipping().start()
+    content = b""
+    for number in range(45):
+        line = b"line %d\n" % number
+        content += line
+        with (rig.logs / "slow.out").open("ab") as file:
+            file.write(line)
+
+        def seen(content: bytes = content) -> bool:
+            return rig.logs_in_storage() == {"slow.out": content}
+
+        eventually(seen)
+    assert len(rig.manifest().logs[0].frames) < 20
+    eventually(lambda: len(hot_objects(rig)) < 25)
+    assert rig.finish().complete
+    assert rig.logs_in_storage() == {"slow.out": content}
+
+
+def test_other_sessions_and_nodes_are_not_touched(rig: Rig, tmp_path: Path) -> None:
+    """Each shipping takes only the segments of its own session and node."""
+    other = DiskJournal(tmp_path / "data", node_id="cd" * 28)
+    path = other.append(1, [event_line(1)])
+    other.seal(path)
+    rig.journal = other
+    assert rig.finish().complete
+    assert path.exists()
+    assert rig.manifest().events.event_files == []
+
+
+def test_restarted_worker_container_is_another_node(tmp_path: Path, backend: LocalBackend) -> None:
+    """The logs of the node before it stay that node's."""
+    rig = Rig.make(tmp_path, backend)
+    (rig.logs / "raylet.out").write_bytes(b"old\n")
+    assert rig.finish().complete
+    (rig.logs / "raylet.1.out").write_bytes(b"new\n")
+    new = Rig(tmp_path, backend, ray_session(tmp_path, node_id="cd" * 28), rig.journal)
+    assert new.finish().complete
+    assert rig.logs_in_storage() == {"raylet.out": b"old\n"}
+    assert new.logs_in_storage() == {"raylet.1.out": b"new\n"}
+
+
+def test_a_log_that_grows_during_the_end_is_taken_again(rig: Rig) -> None:
+    """A driver outside writes on for seconds after Ray is gone."""
+    log = rig.logs / "driver.log"
+    log.write_bytes(b"")
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            with log.open("ab") as file:
+                file.write(b"line %d\n" % number)
+            number += 1
+            time.sleep(0.01)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    rig.shipping().start()
+    time.sleep(0.1)
+    rig.finish()
+    stop.set()
+    writer.join()
+    assert rig.finish().complete, "finish can be called again"
+    assert rig.logs_in_storage() == {"driver.log": log.read_bytes()}
+
+
+def test_memory_does_not_grow_with_a_log(tmp_path: Path, backend: LocalBackend) -> None:
+    """A log of 256 MiB is followed and put in a few MiB of memory."""
+    import tracemalloc
+
+    settings = ShippingSettings(scan_interval_s=0.01, hot_interval_s=0.01)
+    rig = Rig.make(tmp_path, backend, settings=settings)
+    block = b"".join(b"%07d a line of a log as Ray writes it\n" % n for n in range(23_000))
+    with (rig.logs / "large.out").open("wb") as file:
+        for _ in range(64):
+            file.write(block)
+    tracemalloc.start()
+    try:
+        rig.shipping().start()
+        size = (rig.logs / "large.out").stat().st_size
+        eventually(lambda: rig.manifest().logs[0].size_bytes == size, within_s=30)
+        assert rig.finish().complete
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 48 * 1024 * 1024
+
+
+def test_press_ships_at_once(tmp_path: Path, backend: LocalBackend) -> None:
+    """When the local disk fills, nothing waits for the interval."""
+    rig = Rig.make(
+        tmp_path, backend, settings=ShippingSettings(scan_interval_s=0.01, hot_interval_s=3600)
+    )
+    shipping = rig.shipping()
+    (rig.logs / "x").write_bytes(b"1\n")
+    shipping.start()
+    eventually(lambda: rig.logs_in_storage() == {"x": b"1\n"})
+    with (rig.logs / "x").open("ab") as file:
+        file.write(b"2\n")
+    time.sleep(0.1)
+    assert rig.logs_in_storage() == {"x": b"1\n"}
+    shipping.press()
+    eventually(lambda: rig.logs_in_storage() == {"x": b"1\n2\n"})
+    rig.finish()
+
+
+def test_fast_settings_are_only_for_tests() -> None:
+    """The defaults are what the documentation promises."""
+    assert ShippingSettings().hot_interval_s == 10
+    assert FAST.hot_interval_s < 1

@@ -1,0 +1,162 @@
+"""Compare two captures field by field and attach the declared reasons. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tests.fidelity.asking import Answer
+from tests.fidelity.leaves import Leaf, leaves, normal_timeline
+
+FLOAT_TOLERANCE = 1e-9
+ABSENT = object()
+
+
+class Verdict(StrEnum):
+    """What became of one field of the live answer (`EXTRA`: only our answer has it)."""
+
+    EQUAL = "equal"
+    DIFFERS = "differs"
+    MISSING = "missing"
+    EXTRA = "extra"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A difference that is known and explained; both globs and, if given, the value must match."""
+
+    endpoint: str
+    field: str
+    reason: str
+    live: tuple[Any, ...] = ()  # the live values it is limited to; empty: any
+    verdicts: tuple[Verdict, ...] = (Verdict.DIFFERS, Verdict.MISSING, Verdict.EXTRA)
+
+    def explains(self, difference: Difference) -> bool:
+        """Whether this rule is about the difference."""
+        return (
+            fnmatchcase(difference.endpoint, self.endpoint)
+            and fnmatchcase(difference.field, self.field)
+            and difference.verdict in self.verdicts
+            and (not self.live or difference.live in self.live)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is not equal."""
+
+    endpoint: str
+    path: str
+    place: str
+    field: str
+    verdict: Verdict
+    live: Any
+    ours: Any
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One answer compared: how many fields are equal, and all that are not."""
+
+    endpoint: str
+    path: str
+    equal: int
+    differences: tuple[Difference, ...]
+
+
+def compare(
+    live: Iterable[Answer], ours: Iterable[Answer], rules: Sequence[Rule]
+) -> list[Compared]:
+    """Compare the answers to the same requests, in their order."""
+    return [_compare(left, right, rules) for left, right in zip(live, ours, strict=True)]
+
+
+def _compare(live: Answer, ours: Answer, rules: Sequence[Rule]) -> Compared:
+    left, right = _fields(live), _fields(ours)
+    equal = 0
+    found: list[Difference] = []
+    for place in [*left, *(place for place in right if place not in left)]:
+        one, other = left.get(place), right.get(place)
+        verdict = _verdict(live, one, other)
+        if verdict is Verdict.EQUAL:
+            equal += 1
+            continue
+        leaf = one or other
+        assert leaf
+        difference = Difference(
+            endpoint=live.endpoint,
+            path=live.path,
+            place=place,
+            field=leaf.field,
+            verdict=verdict,
+            live=one.value if one else None,
+            ours=other.value if other else None,
+        )
+        found.append(_with_reason(difference, rules))
+    return Compared(live.endpoint, live.path, equal, tuple(found))
+
+
+def _with_reason(difference: Difference, rules: Sequence[Rule]) -> Difference:
+    for rule in rules:
+        if rule.explains(difference):
+            values = {name: getattr(difference, name) for name in difference.__slots__}
+            return Difference(**(values | {"reason": rule.reason}))
+    return difference
+
+
+def _fields(answer: Answer) -> dict[str, Leaf]:
+    """Status and body as leaves; the text of a failure is not compared, its status is."""
+    fields = {"status": Leaf("status", answer.status)}
+    if answer.status >= 500 and isinstance(answer.body, str):
+        return fields
+    body = answer.body
+    if "timeline" in answer.endpoint and isinstance(body, list):
+        body = normal_timeline(body)
+    if isinstance(body, str):
+        return fields | {"text": Leaf("text", body)}
+    return fields | leaves(body)
+
+
+def _verdict(answer: Answer, live: Leaf | None, ours: Leaf | None) -> Verdict:
+    if live is None:
+        return Verdict.EXTRA
+    if ours is None:
+        return Verdict.MISSING
+    grows = answer.endpoint.startswith("/api/v0/logs/file") or answer.endpoint.endswith("/logs")
+    return Verdict.EQUAL if same(live.value, ours.value, grows=grows) else Verdict.DIFFERS
+
+
+def same(live: Any, ours: Any, *, grows: bool = False) -> bool:
+    """Equal, with the stated tolerances.
+
+    Floats may differ in the last digits; JSON inside a string is compared as JSON; a log may
+    have grown after the live answer (Ray's own processes write until they end).
+    """
+    if isinstance(live, bool) or isinstance(ours, bool):
+        return live is ours
+    if isinstance(live, (int, float)) and isinstance(ours, (int, float)):
+        return math.isclose(live, ours, rel_tol=FLOAT_TOLERANCE, abs_tol=0.0)
+    if isinstance(live, str) and isinstance(ours, str):
+        return live == ours or (grows and ours.startswith(live)) or _same_json(live, ours)
+    return bool(live == ours) and type(live) is type(ours)
+
+
+def _same_json(live: str, ours: str) -> bool:
+    if not (live.startswith("{") and ours.startswith("{")):
+        return False
+    try:
+        return bool(json.loads(live) == json.loads(ours))
+    except ValueError:
+        return False
+
+
+def undeclared(compared: Iterable[Compared]) -> Iterator[Difference]:
+    """The differences that no rule explains: each fails the test."""
+    for each in compared:
+        yield from (difference for difference in each.differences if difference.reason is None)

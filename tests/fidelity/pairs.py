@@ -1,0 +1,149 @@
+"""A pair: what the live dashboard answered, and the storage that the collectors left.
+
+A pair is kept in `build/fidelity/NAME`, so that the comparison can be repeated without Ray:
+`live.jsonl`, `tree/` (the local backend's folder) and `pair.json` (which session it is).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo.progress import DemoError
+from demo.server import history_server
+from tests.fidelity.asking import Answer, ask, read, repeat
+from tests.fidelity.comparing import Compared, compare
+from tests.fidelity.rules import RULES
+from tests.harness.cluster import CLUSTER, REPOSITORY, RealCluster
+
+START_TRIES = 3
+KEPT = REPOSITORY / "build" / "fidelity"
+RUNTIME_ENV = '{"env_vars": {"STAGE": "demo"}}'
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A kept pair."""
+
+    folder: Path
+
+    @property
+    def live(self) -> Path:
+        """The live answers."""
+        return self.folder / "live.jsonl"
+
+    @property
+    def tree(self) -> Path:
+        """The storage."""
+        return self.folder / "tree"
+
+    @property
+    def session_path(self) -> str:
+        """The path of the session's link."""
+        name = json.loads((self.folder / "pair.json").read_text())
+        return f"/s/{name['namespace']}/{name['kind']}/{name['name']}/{name['session']}"
+
+    def process_logs(self) -> list[Path]:
+        """What a failing test shows."""
+        return sorted((self.folder / "logs").glob("*.log"))
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a session is made."""
+
+    name: str
+    script: Path
+    workers: int = 0
+    runtime_env: str = RUNTIME_ENV
+    fails: bool = False  # the job is meant to fail or to be still running things at the end
+
+
+RECIPES = {
+    "small": Recipe("small", REPOSITORY / "demo" / "sample_job.py"),
+    "rich": Recipe("rich", Path(__file__).with_name("rich_job.py"), workers=1),
+}
+
+
+def make(recipe: Recipe, folder: Path) -> Pair:
+    """Run the session, capture, stop; `folder` is emptied first."""
+    cluster = _started(recipe, folder)
+    try:
+        status = cluster.submit(
+            recipe.script, submission_id="demo-job", runtime_env=recipe.runtime_env
+        )
+        if status != 0 and not recipe.fails:
+            text = cluster.log("demo-job").read_text()[-3000:]
+            raise RuntimeError(f"the job ended with status {status}:\n{text}")
+        cluster.capture(folder / "live.jsonl")
+        session = cluster.session
+        cluster.stop()
+    finally:
+        cluster.close()
+    cluster.discard_ray_files()
+    identity = {
+        "namespace": CLUSTER.namespace,
+        "kind": "raycluster",
+        "name": CLUSTER.name,
+        "session": session,
+    }
+    (folder / "pair.json").write_text(json.dumps(identity))
+    return Pair(folder)
+
+
+def _started(recipe: Recipe, folder: Path) -> RealCluster:
+    """A running cluster in an emptied folder; on a busy machine Ray's start gives up after 30 s."""
+    for left in reversed(range(START_TRIES)):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            return RealCluster.start(folder, workers=recipe.workers)
+        except DemoError:
+            if not left:
+                raise
+    raise AssertionError
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(pair: Pair) -> Iterator[str]:
+    """A history server over the pair's storage, compiling anew; yields the session's URL."""
+    for compiled in pair.tree.glob("history/v1/sessions/**/compiled"):
+        shutil.rmtree(compiled)
+    (pair.folder / "logs").mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="ray-history-cache-") as cache,
+        history_server(
+            storage=pair.tree,
+            cache=Path(cache),
+            port=free_port(),
+            log=pair.folder / "logs" / "historyserver.log",
+        ) as base_url,
+    ):
+        yield base_url + pair.session_path
+
+
+def answers(pair: Pair) -> tuple[list[Answer], list[Answer]]:
+    """The live answers, and ours to the same requests."""
+    live = read(pair.live)
+    with serving(pair) as url:
+        return live, list(ask(url, repeat(live)))
+
+
+def compared(pair: Pair) -> list[Compared]:
+    """The comparison with the declared rules."""
+    live, ours = answers(pair)
+    return compare(live, ours, RULES)

@@ -1,0 +1,31 @@
+"""Fixtures with real Ray, known to every test."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from demo.namespace import Namespace, NamespaceError
+from tests.fidelity.pairs import KEPT, RECIPES, Pair, make
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> None:
+    """Skip with the reason where the system does not allow namespaces (in CI: a failure)."""
+    try:
+        Namespace.start().close()
+    except NamespaceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def small_pair(namespaces: None) -> Pair:
+    """The demo's job on one head: collected, dead, with the live answers. Made once per run.
+
+    All tests with the mark `ray` run in one worker of xdist, so that it really is one session.
+    """
+    del namespaces
+    if os.environ.get("KEPT_PAIR"):  # for work on the comparison: no new Ray session
+        return Pair(KEPT / "small")
+    return make(RECIPES["small"], KEPT / "small")

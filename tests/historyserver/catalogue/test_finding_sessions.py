@@ -1,0 +1,421 @@
+"""Every session in storage is listed once, marked or not, and found by all of its names."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from historyserver.catalogue import Catalogue, SessionEntry
+from storage.backend import Backend, UnavailableError
+from storage.faults import Fault, FaultyBackend, Verb
+from storage.layout import (
+    SessionRef,
+    catalogue_key,
+    end_key,
+    kuberay_session_prefix,
+    legacy_marker_key,
+    marker_key,
+    session_started_ms,
+)
+from storage.local import LocalBackend
+from storage.wire import CatalogueEntry, encode_catalogue_entry
+from tests.historyserver.catalogue.conftest import Clock
+from tests.historyserver.reading.stored import V162, V170, OurWriter, objects_below
+
+CatalogueOf = Callable[[Backend], Catalogue]
+NODE = "c" * 56
+
+
+def ref_of(number: int, cluster: str = "rl", namespace: str = "ml") -> SessionRef:
+    """Sessions one second apart, the higher the newer."""
+    return SessionRef(
+        namespace,
+        cluster,
+        f"session_2026-11-{1 + number // 60:02d}_10-00-{number % 60:02d}_000001_7",
+    )
+
+
+def put_entry(
+    store: LocalBackend, ref: SessionRef, *, ended_ms: int = 0, state: str = "", size_bytes: int = 0
+) -> None:
+    entry = CatalogueEntry(
+        namespace=ref.namespace,
+        cluster=ref.cluster,
+        owner_kind=ref.owner_kind,
+        owner_name=ref.owner_name,
+        session=ref.session,
+        started_ms=session_started_ms(ref.session),
+        ended_ms=ended_ms,
+        state=state or ("ended" if ended_ms else "running"),
+        size_bytes=size_bytes,
+        nodes=2,
+        jobs=3,
+    )
+    store.put(catalogue_key(ref), encode_catalogue_entry(entry))
+
+
+def put_events(store: LocalBackend, ref: SessionRef) -> None:
+    key = f"{kuberay_session_prefix(ref)}{NODE}/node_events/{NODE}-2026-11-30-21-1.jsonl"
+    store.put(key, b"")
+
+
+def told(entry: SessionEntry) -> tuple[str, str]:
+    return entry.state.value, entry.reason.value
+
+
+def test_the_sessions_of_both_released_collectors_are_listed(
+    samples: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """Also the one under the root `log`, with no root set."""
+    entries = catalogue_of(samples).sessions()
+    assert [(e.ref, e.generation, e.root, *told(e)) for e in entries] == [
+        (V162, "A", "log/", "ended", "head_logs"),
+        (V170, "C", "", "ended", "head_logs"),
+    ]
+    assert [(e.start_ms, e.end_ms, e.size_bytes) for e in entries] == [
+        (1796075170967, None, None),
+        (1796075170843, None, None),
+    ]
+
+
+@pytest.mark.parametrize("kept", ["cluster-history/", "log/v162_ml/"])
+def test_a_session_that_was_never_marked_is_listed_and_found(
+    store: LocalBackend, sample_tree: Path, catalogue_of: CatalogueOf, kept: str
+) -> None:
+    """The collector was killed before it wrote the marker: by name and by `latest`."""
+    for key, body in objects_below(sample_tree).items():
+        if key.startswith(kept):
+            store.put(key, body)
+    ref = V170 if kept == "cluster-history/" else V162
+    catalogue = catalogue_of(store)
+    assert [entry.ref for entry in catalogue.sessions()] == [ref]
+    for session in ("latest", ref.session):
+        found = catalogue.find("ml", "raycluster", ref.cluster, session)
+        assert found is not None
+        assert found.ref == ref
+
+
+def test_a_session_with_several_signs_is_listed_once(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """Entry, markers with and without owner, and data: one row, with the owner."""
+    bare = ref_of(1)
+    owned = SessionRef(bare.namespace, bare.cluster, bare.session, "rayjob", "nightly")
+    put_entry(store, bare, ended_ms=9_000)
+    store.put(marker_key(bare), b"")
+    store.put(marker_key(owned), b"")
+    store.put(legacy_marker_key(bare), b"")
+    put_events(store, bare)
+    put_events(store, owned)
+    catalogue = catalogue_of(store)
+    (entry,) = catalogue.sessions()
+    assert entry.ref == owned
+    assert entry.generation == "ours"
+    assert catalogue.find("ml", "raycluster", "rl") == entry
+    assert catalogue.find("ml", "RayJob", "nightly") == entry
+    assert catalogue.find("ml", "rayservice", "nightly") is None
+
+
+def test_an_entry_tells_times_size_and_owner(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """Nothing else is read of a session that has ended."""
+    ref = SessionRef("ml", "rl", ref_of(1).session, "rayservice", "chat")
+    start_ms = session_started_ms(ref.session)
+    put_entry(store, ref, ended_ms=start_ms + 60_000, size_bytes=5_000)
+    counting = FaultyBackend(store)
+    (entry,) = catalogue_of(counting).sessions()
+    assert (entry.ref, told(entry)) == (ref, ("ended", "end_marker"))
+    assert (entry.start_ms, entry.duration_ms, entry.size_bytes) == (start_ms, 60_000, 5_000)
+    assert (entry.nodes, entry.jobs) == (2, 3)
+    read = [key for verb, key in counting.calls if verb in {Verb.GET, Verb.GET_RANGE}]
+    assert read == [catalogue_key(ref)]
+
+
+@pytest.mark.parametrize(
+    ("age_s", "expected"),
+    [(0, ("running", "fresh_manifest")), (300, ("unclean", "stale_manifest"))],
+)
+def test_a_session_without_an_end_runs_or_broke_off(
+    store: LocalBackend, clock: Clock, age_s: int, expected: tuple[str, str]
+) -> None:
+    """The age of the manifests tells which."""
+    ref = ref_of(1)
+    put_entry(store, ref)
+    writer = OurWriter(store, ref)
+    writer.start()
+    writer.manifest(updated_ms=5_000)
+    catalogue = Catalogue(store, monotonic_s=clock, now_s=lambda: time.time() + age_s)
+    (entry,) = catalogue.sessions()
+    assert told(entry) == expected
+    assert entry.end_ms == (None if age_s == 0 else 5_000)
+    live = catalogue.find("ml", "raycluster", "rl", "live")
+    assert (live is not None) is (age_s == 0)
+
+
+def test_an_end_marker_counts_before_its_entry_is_written(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """end.json is there, the catalogue still says `running`."""
+    put_entry(store, ref_of(1))
+    writer = OurWriter(store, ref_of(1))
+    writer.start(owner=("rayjob", "nightly"))
+    writer.end(ended_ms=8_000)
+    (entry,) = catalogue_of(store).sessions()
+    assert (*told(entry), entry.end_ms) == ("ended", "end_marker", 8_000)
+    assert entry.ref.owner_name == "nightly"
+
+
+def test_a_collector_that_comes_back_reopens_the_session(
+    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
+) -> None:
+    """Its restart removes end.json and renews the entry."""
+    put_entry(store, ref_of(1))
+    writer = OurWriter(store, ref_of(1))
+    writer.start()
+    writer.end()
+    catalogue = catalogue_of(store)
+    assert told(catalogue.sessions()[0]) == ("ended", "end_marker")
+    store.delete(end_key(ref_of(1)))
+    writer.manifest()
+    put_entry(store, ref_of(1))
+    clock.now_s = 10
+    assert told(catalogue.sessions()[0]) == ("running", "fresh_manifest")
+
+
+def test_our_session_without_an_entry_is_found_by_its_folder(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """The collector died between its first two writes."""
+    OurWriter(store, ref_of(1)).start()
+    (entry,) = catalogue_of(store).sessions()
+    assert (entry.ref, entry.generation) == (ref_of(1), "ours")
+
+
+def test_latest_is_the_newest_start(store: LocalBackend, catalogue_of: CatalogueOf) -> None:
+    """Of this cluster and namespace only."""
+    for ref in (ref_of(3), ref_of(5), ref_of(4), ref_of(9, "other"), ref_of(9, "rl", "other")):
+        store.put(marker_key(ref), b"")
+    catalogue = catalogue_of(store)
+    latest = catalogue.latest("ml", "raycluster", "rl")
+    assert latest is not None
+    assert latest.ref == ref_of(5)
+    assert [entry.ref for entry in catalogue.sessions()][-1] == ref_of(3)
+    assert catalogue.find("ml", "raycluster", "rl", ref_of(6).session) is None
+    assert catalogue.find("ml", "raycluster", "r") is None
+
+
+def test_old_sessions_stay_reachable_while_a_new_one_runs(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """KubeRay's server turns every name of an existing cluster into `live`."""
+    for number in (1, 2):
+        OurWriter(store, ref_of(number)).start()
+    catalogue = catalogue_of(store)
+    old = catalogue.find("ml", "raycluster", "rl", ref_of(1).session)
+    live = catalogue.find("ml", "raycluster", "rl", "live")
+    assert old is not None
+    assert live is not None
+    assert (old.ref, live.ref) == (ref_of(1), ref_of(2))
+
+
+def test_keys_that_name_no_session_are_counted(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """They do not hide the sessions beside them, and repeat neither in counts nor in the log."""
+    store.put("cluster-metadata/raycluster/ml_rl/not-a-session", b"")
+    store.put("cluster-metadata/rayjob/ml_rl/session_2026-11-01_10-00-01_000001_7", b"")
+    store.put("history/v1/catalogue/someday/ml/rl/x.json", b"")
+    store.put(catalogue_key(ref_of(1)), b"{")
+    store.put(marker_key(ref_of(2)), b"")
+    put_entry(store, ref_of(3), ended_ms=5)
+    catalogue = catalogue_of(store)
+    assert [entry.ref for entry in catalogue.sessions()] == [ref_of(3), ref_of(2), ref_of(1)]
+    assert catalogue.skips.counts() == {
+        "bad_marker": 2,
+        "bad_catalogue_key": 1,
+        "bad_catalogue_entry": 1,
+    }
+
+
+def test_an_entry_with_an_impossible_owner_is_listed_without(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """One bad document must not take down the list."""
+    entry = CatalogueEntry(
+        namespace="ml",
+        cluster="rl",
+        owner_kind="rayjob",
+        owner_name="../../x",
+        session=ref_of(1).session,
+        started_ms=1,
+        ended_ms=2,
+        state="ended",
+    )
+    store.put(catalogue_key(ref_of(1)), encode_catalogue_entry(entry))
+    assert [entry.ref for entry in catalogue_of(store).sessions()] == [ref_of(1)]
+
+
+def test_the_list_is_renewed_when_it_is_old(
+    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
+) -> None:
+    """Within the time to live no call reaches the store."""
+    put_entry(store, ref_of(1), ended_ms=5)
+    counting = FaultyBackend(store)
+    catalogue = catalogue_of(counting)
+    assert len(catalogue.sessions()) == 1
+    before = len(counting.calls)
+    put_entry(store, ref_of(2), ended_ms=5)
+    clock.now_s = 9.9
+    assert len(catalogue.sessions()) == 1
+    assert catalogue.find("ml", "raycluster", "rl", ref_of(1).session) is not None
+    assert len(counting.calls) == before
+    clock.now_s = 10
+    assert len(catalogue.sessions()) == 2
+
+
+def test_a_renewal_reads_only_what_changed(
+    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
+) -> None:
+    """Entries are kept by their etag; a changed one is read again, one deleted is dropped."""
+    for number in range(20):
+        put_entry(store, ref_of(number), ended_ms=5)
+    counting = FaultyBackend(store)
+    catalogue = catalogue_of(counting)
+    catalogue.sessions()
+    counting.calls.clear()
+    put_entry(store, ref_of(7), ended_ms=9_000)
+    store.delete(catalogue_key(ref_of(8)))
+    clock.now_s = 10
+    entries = catalogue.sessions()
+    assert [key for verb, key in counting.calls if verb is Verb.GET] == [catalogue_key(ref_of(7))]
+    assert len(entries) == 19
+    assert [entry.end_ms for entry in entries if entry.ref == ref_of(7)] == [9_000]
+
+
+def test_a_name_that_is_newer_than_the_list_is_looked_for(
+    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
+) -> None:
+    """Unmarked sessions come with the scan of folders, which is rarer than the list."""
+    catalogue = catalogue_of(store)
+    assert catalogue.sessions() == []
+    put_events(store, ref_of(1))
+    clock.now_s = 11
+    assert catalogue.sessions() == []
+    found = catalogue.find("ml", "raycluster", "rl", ref_of(1).session)
+    assert found is not None
+    assert told(found) == ("running", "fresh_objects")
+
+
+def test_a_failing_store_leaves_the_old_list(
+    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
+) -> None:
+    """And is not asked again at once; with no list yet, the failure is told."""
+    put_entry(store, ref_of(1), ended_ms=5)
+    faulty = FaultyBackend(store)
+    catalogue = catalogue_of(faulty)
+    faulty.plan = [Fault(verb=Verb.LIST, error=UnavailableError, times=None)]
+    with pytest.raises(UnavailableError):
+        catalogue.sessions()
+    faulty.plan = []
+    assert len(catalogue.sessions()) == 1
+    faulty.plan = [Fault(verb=Verb.LIST, error=UnavailableError, times=None)]
+    clock.now_s = 10
+    assert len(catalogue.sessions()) == 1
+    asked = len(faulty.calls)
+    assert len(catalogue.sessions()) == 1
+    assert len(faulty.calls) == asked
+    faulty.plan = []
+    put_entry(store, ref_of(2), ended_ms=5)
+    clock.now_s = 20
+    assert len(catalogue.sessions()) == 2
+
+
+def test_one_thread_renews_and_the_others_do_not_wait(
+    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
+) -> None:
+    """They get the list as it was."""
+    put_entry(store, ref_of(1), ended_ms=5)
+    faulty = FaultyBackend(store)
+    catalogue = catalogue_of(faulty)
+    catalogue.sessions()
+    lists = sum(verb is Verb.LIST for verb, _ in faulty.calls)
+    faulty.plan = [Fault(verb=Verb.LIST, delay_s=0.5)]
+    clock.now_s = 10
+    renewing = threading.Thread(target=catalogue.sessions)
+    renewing.start()
+    time.sleep(0.1)
+    started_s = time.perf_counter()
+    for _ in range(20):
+        assert len(catalogue.sessions()) == 1
+    assert time.perf_counter() - started_s < 0.3
+    renewing.join()
+    renewed = sum(verb is Verb.LIST for verb, _ in faulty.calls) - lists
+    assert renewed <= lists
+
+
+def test_the_first_list_is_made_once_for_all_threads(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """A server that starts under load does not list the bucket once per request."""
+    put_entry(store, ref_of(1), ended_ms=5)
+    alone = FaultyBackend(store)
+    catalogue_of(alone).sessions()
+    faulty = FaultyBackend(store, [Fault(verb=Verb.LIST, delay_s=0.2)])
+    catalogue = Catalogue(faulty)
+    sizes: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: sizes.append(len(catalogue.sessions()))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sizes == [1] * 8
+    assert len(faulty.calls) == len(alone.calls)
+
+
+def test_sessions_may_be_written_while_they_are_listed(store: LocalBackend) -> None:
+    """Every list is whole: what was there before it began is in it."""
+    catalogue = Catalogue(store, ttl_s=0, scan_s=0)
+    written = threading.Event()
+
+    def write() -> None:
+        for number in range(40):
+            put_entry(store, ref_of(number), ended_ms=number % 2)
+            OurWriter(store, ref_of(number)).start()
+            put_events(store, ref_of(number))
+        written.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = 0
+    while not written.is_set():
+        size = len(catalogue.sessions())
+        assert size >= seen
+        seen = size
+    writer.join()
+    assert len(catalogue.sessions()) == 40
+
+
+def test_ten_thousand_sessions_are_listed_quickly(tmp_path: Path, clock: Clock) -> None:
+    """All of them, not the newest hundred; a renewal touches the markers only."""
+    refs = [ref_of(number % 1500, f"c{number}") for number in range(10_000)]
+    for ref in refs:
+        path = tmp_path / marker_key(ref)
+        path.parent.mkdir(parents=True)
+        path.touch()
+    catalogue = Catalogue(LocalBackend(tmp_path), monotonic_s=time.perf_counter, ttl_s=0)
+    started_s = time.process_time()
+    assert len(catalogue.sessions()) == 10_000
+    first_s = time.process_time() - started_s
+    started_s = time.process_time()
+    found = catalogue.find("ml", "raycluster", "c77", refs[77].session)
+    known_s = time.process_time() - started_s
+    assert found is not None
+    assert first_s < 10
+    assert known_s < 0.005

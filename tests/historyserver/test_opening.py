@@ -1,0 +1,125 @@
+"""Opening a session with a bounded wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from historyserver.sessions import OpenSession
+
+from storage.backend import Backend, UnavailableError
+from storage.layout import SessionRef
+from tests.historyserver.asking import Asker, refused
+from tests.historyserver.hand_made import PREFIX, FixedSessions, HandMade, app_of, entry_of
+
+
+class SlowSessions(FixedSessions):
+    """Sessions that take until the event to open."""
+
+    def __init__(self, *opened: OpenSession) -> None:
+        super().__init__(*opened)
+        self.ready = threading.Event()
+        self.peeks = False
+
+    def peek(self, ref: SessionRef) -> OpenSession | None:
+        """Only what was opened."""
+        return self.opened[ref] if self.peeks else None
+
+    def open(self, ref: SessionRef) -> OpenSession:
+        """Wait."""
+        self.calls += 1
+        self.ready.wait(10)
+        self.peeks = True
+        return self.opened[ref]
+
+
+class BrokenSessions(FixedSessions):
+    """Sessions whose store fails."""
+
+    def peek(self, ref: SessionRef) -> OpenSession | None:
+        """Nothing is open."""
+        del ref
+
+    def open(self, ref: SessionRef) -> OpenSession:
+        """Fail."""
+        raise UnavailableError(f"{ref.session}: the bucket does not answer; try again later")
+
+
+def test_a_long_preparation_answers_503_and_goes_on(
+    backend: Backend, hand_made: HandMade, tmp_path: Path
+) -> None:
+    """Below the 30 s of Ray's proxy; a page asks again by itself; the work is done once."""
+    sessions = SlowSessions(hand_made.opened())
+    ui = tmp_path / "ui"
+    ui.mkdir()
+    (ui / "index.html").write_text("<title>ui</title>")
+    app = app_of(backend, entries=[entry_of()], sessions=sessions, open_timeout_s=0.2, ui=ui)
+    ask = Asker(app)
+    started_s = time.monotonic()
+    response = ask.session("/api/version")
+    assert time.monotonic() - started_s < 2
+    assert "try again" in refused(response, "session_preparing", status=503)
+    assert response.headers["Retry-After"] == "3"
+    page = ask.get(PREFIX + "/", headers={"Accept": "text/html"})
+    html = page.get_data(as_text=True)
+    assert page.status_code == 503
+    assert '<meta http-equiv="refresh" content="3">' in html
+    assert "being prepared" in html
+    assert sessions.calls == 1
+    sessions.ready.set()
+    deadline_s = time.monotonic() + 5
+    while ask.session("/api/version").status_code != 200:
+        assert time.monotonic() < deadline_s
+    assert ask.get(PREFIX + "/").get_data(as_text=True) == "<title>ui</title>"
+    assert sessions.calls == 1
+
+
+def test_many_readers_wait_for_one_preparation(backend: Backend, hand_made: HandMade) -> None:
+    """All get the answer, and no thread pile-up."""
+    sessions = SlowSessions(hand_made.opened())
+    app = app_of(backend, entries=[entry_of()], sessions=sessions, open_timeout_s=10)
+    codes: list[int] = []
+
+    def read() -> None:
+        codes.append(Asker(app).session("/api/version").status_code)
+
+    readers = [threading.Thread(target=read) for _ in range(20)]
+    for reader in readers:
+        reader.start()
+    time.sleep(0.1)
+    sessions.ready.set()
+    for reader in readers:
+        reader.join(10)
+    assert codes == [200] * 20
+    assert sessions.calls == 1
+
+
+def test_a_failing_store_is_503_and_the_next_request_tries_again(
+    backend: Backend, hand_made: HandMade
+) -> None:
+    """The reason is in the answer."""
+    sessions = BrokenSessions(hand_made.opened())
+    ask = Asker(app_of(backend, entries=[entry_of()], sessions=sessions))
+    for _ in range(2):
+        message = refused(ask.session("/api/version"), "storage_unavailable", status=503)
+        assert "bucket" in message
+
+
+def test_a_fault_of_ours_shows_no_trace(
+    backend: Backend,
+    hand_made: HandMade,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The log has the trace under the request's id."""
+    ask = Asker(app_of(backend, hand_made.opened()))
+
+    def broken(*args: object) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr("historyserver.api.facts.snapshots.whole", broken)
+    message = refused(ask.session("/timezone"), "internal", status=500)
+    assert "secret" not in message
+    assert "secret detail" in caplog.text
