@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable
@@ -35,13 +36,32 @@ def in_daemon_thread(work: Callable[[], T], *, name: str) -> asyncio.Future[T]:
 
 
 async def repeat(
-    step: Callable[[], Awaitable[None]], *, every_s: float, task: str, metrics: CollectorMetrics
+    step: Callable[[], Awaitable[None]],
+    *,
+    every_s: float,
+    task: str,
+    metrics: CollectorMetrics,
+    wake: asyncio.Event | None = None,
 ) -> None:
-    """Call `step` for ever; a failure is logged and counted, and the next call comes anyway."""
+    """Call `step` for ever; a failure is logged and counted, and the next call comes anyway.
+
+    Args:
+        step: what to do.
+        every_s: the pause between two calls.
+        task: its name in log and metrics.
+        metrics: where failures are counted.
+        wake: when set, the next call comes at once.
+
+    """
+    alarm = wake if wake is not None else asyncio.Event()
     while True:
+        alarm.clear()
         try:
             await step()
         except Exception:
             metrics.loop_errors.labels(task).inc()
             log.exception("background task failed", extra={"task": task})
-        await asyncio.sleep(every_s)
+        # Not `wait_for`: before Python 3.12 it can swallow a cancellation.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await alarm.wait()

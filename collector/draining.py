@@ -37,6 +37,9 @@ POST_QUIET_S = 0.5
 HURRY_S = 5.0
 FINAL_POLL_S = 2.0
 CHECK_EVERY_S = 0.2
+ROUNDS = 3
+ROUND_PAUSE_S = 1.0
+"""Logs that change while they are stored are stored again, so often and after this pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Drain:
     settings: Settings
     intake: Intake
     current: Callable[[], FollowedSession | None]
+    release: Callable[[], None]
+    """Called when the followed session is finished."""
     follow: Callable[[], Awaitable[None]]
     """A last look for a session, for one that began a moment ago."""
     raylet_seen_s: Callable[[], float]
@@ -53,7 +58,6 @@ class Drain:
     loops: Sequence[asyncio.Task[None]]
     final_poll: Callable[[float], Coroutine[Any, Any, None]]
     leftovers: Leftovers
-    finishing: set[asyncio.Task[None]]
     shipper: Shipper
     hurry: asyncio.Event
     start_s: float
@@ -119,9 +123,14 @@ def _is_quiet(parts: Drain, followed: FollowedSession, raylet_seen_s: float) -> 
 async def _finish_all(parts: Drain, followed: FollowedSession | None, deadline_s: float) -> None:
     if followed is not None:
         await parts.leftovers.finish(followed, EndReason.DRAINED, deadline_s=deadline_s)
-    await parts.leftovers.drain(deadline_s=deadline_s)
-    if parts.finishing:
-        await asyncio.wait(parts.finishing, timeout=max(0.1, deadline_s - time.monotonic()))
+        parts.release()
+    for _ in range(ROUNDS):
+        if not await parts.leftovers.drain(deadline_s=deadline_s):
+            break
+        await asyncio.sleep(min(ROUND_PAUSE_S, max(0.0, deadline_s - time.monotonic())))
+    if parts.leftovers.running:
+        left_s = max(0.1, deadline_s - time.monotonic())
+        await asyncio.wait(parts.leftovers.running, timeout=left_s)
 
 
 async def _shorten(parts: Drain, deadline_s: float) -> None:

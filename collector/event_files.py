@@ -15,7 +15,8 @@ from storage.wire import EventFileEntry
 
 AT_ONCE = 8
 AGAIN_AFTER_S = 10.0
-"""A segment that could not be read is tried again after this."""
+"""What storage refused for good, or could not be read, is tried again after this: someone may
+have put it right."""
 
 
 class EventFiles:

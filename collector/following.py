@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 END_TIME_S = ShippingSettings().manifest_reserve_s + 2.0
 """Kept of the drain's time for the last manifest and the end marker."""
+END_SHARE = 0.4
+"""But not more than this share of it, when there is little."""
 
 NodePair = tuple[str, str]
 """Session name and node id."""
@@ -61,6 +64,8 @@ class FollowedSession:
         self.session = session
         self.pair: NodePair = (session.session_name, session.node_id)
         self._parts = parts
+        self._marker_lock = threading.Lock()
+        self._started = self._over = False
         self.shipping = SessionShipping(
             ref=settings.ref(session.session_name),
             session=session,
@@ -84,8 +89,15 @@ class FollowedSession:
 
     def start(self) -> None:
         """Say in storage that the session exists, and begin to ship it."""
-        self._parts.shipper.submit("marker", self._markers.write_start, urgency=Urgency.SMALL)
+        self._parts.shipper.submit("marker", self._write_start, urgency=Urgency.SMALL)
         self.shipping.start()
+
+    def _write_start(self) -> None:
+        """Not after the end, though storage may have been away until then."""
+        with self._marker_lock:
+            if not self._over:
+                self._markers.write_start()
+                self._started = True
 
     async def finish(
         self,
@@ -108,9 +120,10 @@ class FollowedSession:
         """
         parts = self._parts
         await parts.disk.call(partial(parts.journal.seal_session, self.session.session_name))
+        left_s = max(0.0, deadline_s - time.monotonic())
+        ship_until_s = deadline_s - min(END_TIME_S, left_s * END_SHARE)
         report = await in_daemon_thread(
-            partial(self.shipping.finish, deadline_s=deadline_s - END_TIME_S, ended=True),
-            name="finish",
+            partial(self.shipping.finish, deadline_s=ship_until_s, ended=True), name="finish"
         )
         when_ms = ended_ms or last_activity_ms(self.session) or time.time_ns() // 1_000_000
         marked = await self._mark_end(
@@ -134,9 +147,11 @@ class FollowedSession:
         return report.complete and marked
 
     def _write_end(self, reason: EndReason, when_ms: int, *, late: bool) -> None:
-        if late:
-            self._markers.ensure_start()
-        self._markers.write_end(reason, when_ms, keep=late)
+        with self._marker_lock:
+            self._over = True
+            if not self._started:
+                self._markers.ensure_start()
+            self._markers.write_end(reason, when_ms, keep=late)
 
     async def _mark_end(self, work: Callable[[], None], *, deadline_s: float) -> bool:
         future = self._parts.shipper.submit("marker", work, urgency=Urgency.SMALL)
@@ -168,6 +183,16 @@ def forget_finished(data_dir: Path, pair: NodePair) -> None:
         _finished_path(data_dir, pair).unlink(missing_ok=True)
 
 
-def is_finished(data_dir: Path, pair: NodePair) -> bool:
+def was_finished(data_dir: Path, pair: NodePair) -> bool:
     """Whether an earlier `remember_finished` stands."""
     return _finished_path(data_dir, pair).exists()
+
+
+def is_finished(data_dir: Path, session: RaySession) -> bool:
+    """Whether it was finished, and no log has changed since."""
+    pair = (session.session_name, session.node_id)
+    try:
+        finished_ms = _finished_path(data_dir, pair).stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return False
+    return finished_ms >= (last_activity_ms(session) or 0)

@@ -109,7 +109,8 @@ class Intake:
         if not self._open:
             raise RefusedError(Refusal.DRAINED)
         try:
-            await asyncio.wait_for(self._slots.acquire(), SLOT_WAIT_S)
+            async with asyncio.timeout(SLOT_WAIT_S):
+                await self._slots.acquire()
         except TimeoutError as error:
             raise RefusedError(Refusal.BUSY) from error
         try:

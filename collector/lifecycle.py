@@ -35,7 +35,7 @@ from collector.following import (
     FollowParts,
     NodePair,
     forget_finished,
-    is_finished,
+    was_finished,
 )
 from collector.intake import Intake, events_app, probe_routes
 from collector.journal import Journal
@@ -56,6 +56,8 @@ from storage.backend import Backend
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
+STARTING_S = 300.0
+"""A raylet that was never seen alive is given so long."""
 QUIET_S = 3.0
 """Ray writes logs up to 2.4 s after its SIGTERM; files quiet for this long are done."""
 
@@ -121,16 +123,18 @@ class Collector:
         self._discovery = Discovery(settings, headers=self._dashboard.headers)
         self._leftovers = Leftovers(
             self._parts,
-            current=lambda: self._current.pair if self._current else self._ended,
+            followed=lambda: self._current.pair if self._current else None,
+            newest=self._newest_session,
             ship_snapshots=self._dashboard.ship_left,
         )
         self._current: FollowedSession | None = None
         self._ended: NodePair | None = None
         self._raylet_seen_s = time.monotonic()
         self._raylet_seen_ms = 0
-        self._finishing: set[asyncio.Task[None]] = set()
+        """0 until the followed session's raylet has been seen alive."""
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._switched = asyncio.Event()
         self._draining = False
 
     # --- the run ------------------------------------------------------------------------
@@ -149,12 +153,12 @@ class Collector:
         )
         self._disk.start()
         intake, runners = await self._listen()
+        start = partial(repeat, metrics=self._metrics)
         loops = [
-            asyncio.create_task(repeat(step, every_s=every_s, task=name, metrics=self._metrics))
-            for name, step, every_s in (
-                ("follow", self._follow, LOOK_EVERY_S),
-                ("leftovers", self._leftovers.look, EVERY_S),
-            )
+            asyncio.create_task(start(self._follow, every_s=LOOK_EVERY_S, task="follow")),
+            asyncio.create_task(
+                start(self._leftovers.look, every_s=EVERY_S, task="leftovers", wake=self._switched)
+            ),
         ]
         await self._stop.wait()
         start_s = time.monotonic()
@@ -164,12 +168,12 @@ class Collector:
                 settings=self._settings,
                 intake=intake,
                 current=lambda: self._current,
+                release=self._release,
                 follow=self._follow,
                 raylet_seen_s=lambda: self._raylet_seen_s,
                 loops=loops,
                 final_poll=self._dashboard.final_poll,
                 leftovers=self._leftovers,
-                finishing=self._finishing,
                 shipper=self._parts.shipper,
                 hurry=self._hurry,
                 start_s=start_s,
@@ -234,52 +238,70 @@ class Collector:
         pair = (session.session_name, session.node_id)
         raylet = await asyncio.to_thread(probe_raylet, session.session_dir)
         self._metrics.raylet_up.set(raylet is Raylet.UP)
+        if self._current is None or self._current.pair != pair:
+            await self._maybe_switch(session, pair, raylet)
         if raylet is not Raylet.GONE:
             self._raylet_seen_s = time.monotonic()
             self._raylet_seen_ms = time.time_ns() // 1_000_000
-        if self._current is None or self._current.pair != pair:
-            await self._maybe_switch(session, pair, raylet)
-        elif raylet is Raylet.GONE:
+        elif self._current is not None:
             self._maybe_end(self._current)
         if self._journal.pressed and self._current is not None:
             self._current.shipping.press()
 
     async def _maybe_switch(self, session: RaySession, pair: NodePair, raylet: Raylet) -> None:
         """Follow another session, unless it is one that ended already and is still dead."""
-        over = self._ended == pair or is_finished(self._settings.data_dir, pair)
+        over = self._ended == pair or was_finished(self._settings.data_dir, pair)
         if over and raylet is not Raylet.UP:
             self._ended = pair
             return
+        if self._leftovers.is_running(pair):
+            return  # its end is being written; it is followed again after that
         old, self._current = self._current, None
         if old is not None:
-            self._finish_beside(old, EndReason.SESSION_CHANGED)
+            self._leftovers.finish(
+                old, EndReason.SESSION_CHANGED, deadline_s=time.monotonic() + PATIENCE_S
+            )
         self._nodes[session.session_name] = session.node_id
         await self._disk.call(partial(self._journal.adopt, *pair))
         forget_finished(self._settings.data_dir, pair)
         self._metrics.session_changes.inc()
         followed = FollowedSession(session, self._parts)
+        await asyncio.to_thread(self._dashboard.ship_left, followed)
         followed.start()
         self._current, self._ended = followed, None
-        self._raylet_seen_s = time.monotonic()
+        self._raylet_seen_s, self._raylet_seen_ms = time.monotonic(), 0
         self._dashboard.follow(followed)
+        self._switched.set()
 
     def _maybe_end(self, followed: FollowedSession) -> None:
-        """Finish the session when its raylet has been gone for long and its logs are quiet."""
+        """Finish the session when its raylet has been gone for long and its logs are quiet.
+
+        One that was never seen alive may still be starting, which takes long on a busy node.
+        """
         gone_s = time.monotonic() - self._raylet_seen_s
-        if gone_s < self._settings.ray_gone_after_s or followed.shipping.quiet_s() < QUIET_S:
+        patience_s = self._settings.ray_gone_after_s
+        if not self._raylet_seen_ms:
+            patience_s = max(patience_s, STARTING_S)
+        if gone_s < patience_s or followed.shipping.quiet_s() < QUIET_S:
             return
         self._current, self._ended = None, followed.pair
-        self._finish_beside(followed, EndReason.RAY_GONE, ended_ms=self._raylet_seen_ms or None)
-
-    def _finish_beside(
-        self, followed: FollowedSession, reason: EndReason, ended_ms: int | None = None
-    ) -> None:
-        work = self._leftovers.finish(
-            followed, reason, deadline_s=time.monotonic() + PATIENCE_S, ended_ms=ended_ms
+        self._leftovers.finish(
+            followed,
+            EndReason.RAY_GONE,
+            deadline_s=time.monotonic() + PATIENCE_S,
+            ended_ms=self._raylet_seen_ms or None,
         )
-        task = asyncio.create_task(work)
-        self._finishing.add(task)
-        task.add_done_callback(self._finishing.discard)
+
+    def _release(self) -> None:
+        """The drain has finished the followed session."""
+        followed, self._current = self._current, None
+        if followed is not None:
+            self._ended = followed.pair
+
+    def _newest_session(self) -> str | None:
+        if self._current is not None:
+            return self._current.session.session_name
+        return self._ended[0] if self._ended is not None else None
 
     def _node_of(self, event: Event) -> str:
         """Whose folder an event is filed in: this node's, once it is known; else the sender's."""

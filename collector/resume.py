@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from collector.cold import frame_chunks
-from collector.manifest import HotEvents, ShippingState, StoredLog
-from collector.tails import FrameError, TailState
+from collector.manifest import HotEvents, ManifestBook, ShippingState, StoredLog
+from collector.tails import FrameError, LogTails, TailState
 from collector.tails.files import HEAD_BYTES
 from collector.tails.tailed import mark_of_content
 from storage.backend import Backend, IntegrityError, NotFoundError, ObjectInfo, read_all
@@ -56,6 +56,25 @@ def look(backend: Backend, ref: SessionRef, node_id: str, *, want_state: bool) -
     manifest = _stored_manifest(backend, manifest_key(ref, node_id))
     state = None if manifest is None else _state(backend, ref, manifest, segments)
     return Found(segments, state)
+
+
+def take_over(found: Found, *, book: ManifestBook, tails: LogTails) -> None:
+    """Go on from what storage has; before this, nothing may be stored under a number.
+
+    Args:
+        found: what `look` found.
+        book: gets the stored manifest, if the local state was lost, and the segments.
+        tails: continue the logs that they recognise.
+
+    """
+    if found.state is not None:
+        book.adopt(found.state)
+        tails.adopt(found.state.tails)
+    state = book.state
+    # Segments that the state does not know were stored just before a kill: not needed.
+    for seq, size_bytes in found.segments.items():
+        state.segments.setdefault(seq, size_bytes)
+    state.next_seq = max([state.next_seq, *(seq + 1 for seq in state.segments)])
 
 
 def _stored_manifest(backend: Backend, key: str) -> NodeManifest | None:

@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from collector.event_files import EventFiles
+from collector.event_files import AGAIN_AFTER_S, EventFiles
 from collector.final_logs import FinalLogs
 from collector.hot import MERGE_AT_FRAMES, HotSegment, merged_frames
 from collector.manifest import ManifestBook, StateError, claimed_by_others
-from collector.resume import Found, look
+from collector.resume import Found, look, take_over
 from collector.segments import HotBlock, SegmentStore
 from collector.sessions import RaySession
 from collector.shipper import DeadlineError, Shipper, Urgency, failure
@@ -71,7 +71,7 @@ class Shipping:
         shipper: the upload queue, shared by all sessions of this process.
         state_path: where the local state is kept.
         totals: counts of events by this process.
-        tails: the log files, or None when logs are not collected.
+        collect_logs: False leaves the log files alone.
         settings: how often, how much.
         metrics: what to count on.
         monotonic: the clock of intervals and deadlines.
@@ -123,6 +123,7 @@ class Shipping:
         self._recovered = self._looking = False
         self._hot_busy = self._manifest_busy = self._dirty = False
         self._hot_s = self._manifest_s = float("-inf")
+        self._look_not_before_s = self._hot_not_before_s = float("-inf")
         self._manifest_pause_s = 0.0
         self._after_manifest: list[Callable[[], None]] = []
         self._mergeable: set[str] = set()
@@ -152,7 +153,7 @@ class Shipping:
         self.wake.clear()
         if (scan or self.pressed) and self.collect_logs:
             self.tails.scan(final=final)
-            self._tell_metrics()
+            self.metrics.tell_logs(self.tails)
         self._collect()
         if not self._recovered:
             self._look_at_storage()
@@ -224,16 +225,10 @@ class Shipping:
             else:
                 self._jobs.append((future, done))
 
-    def _tell_metrics(self) -> None:
-        self.metrics.unread_log_bytes.set(self.tails.unread_bytes())
-        self.metrics.logs_followed.set(len(self.tails.logs()))
-        for reason, count in self.tails.skipped.items():
-            self.metrics.logs_skipped.labels(reason.value).set(count)
-
     # -- the start -----------------------------------------------------------------------
 
     def _look_at_storage(self) -> None:
-        if self._looking:
+        if self._looking or self._monotonic() < self._look_not_before_s:
             return
         self._looking = True
         work = partial(
@@ -248,25 +243,15 @@ class Shipping:
     def _resume(self, future: Future[Found]) -> None:
         self._looking = False
         if failure(future) is not None:
+            self._look_not_before_s = self._monotonic() + AGAIN_AFTER_S
             return
-        found = future.result()
-        if found.state is not None:
-            for tail in found.state.tails:
-                if found.state.logs[tail.generation].key is not None:
-                    tail.size_bytes = tail.offset
-            self.book.adopt(found.state)
-            self.tails.adopt(found.state.tails)
-        state = self.book.state
-        # Segments that the state does not know were stored just before a kill: not needed.
-        for seq, size_bytes in found.segments.items():
-            state.segments.setdefault(seq, size_bytes)
-        state.next_seq = max([state.next_seq, *(seq + 1 for seq in state.segments)])
+        take_over(future.result(), book=self.book, tails=self.tails)
         self._recovered = self._dirty = True
 
     # -- live segments -------------------------------------------------------------------
 
     def _ship_hot(self, *, final: bool) -> None:
-        if self._hot_busy:
+        if self._hot_busy or self._monotonic() < self._hot_not_before_s:
             return
         waited_s = self._monotonic() - self._hot_s
         due = final or self.pressed or waited_s >= self._settings.hot_interval_s
@@ -325,6 +310,7 @@ class Shipping:
         self._hot_s = self._monotonic()
         if error is not None:
             self._hot_busy = False
+            self._hot_not_before_s = self._monotonic() + AGAIN_AFTER_S
             self.tails.rewind()
             return
         for frame, _ in segment.logs:
@@ -344,9 +330,9 @@ class Shipping:
         self.after_manifest(partial(self._hot_named, segment))
 
     def _hot_named(self, segment: HotSegment) -> None:
+        self._hot_busy = False
         for block, *_ in segment.events:
             self._journal.mark_hot(block.path, block.end)
-        self._hot_busy = False
 
     # -- the manifest --------------------------------------------------------------------
 
@@ -359,7 +345,7 @@ class Shipping:
         self._after_manifest.append(act)
 
     def save(self) -> None:
-        """Write the local state. A disk that is full only costs a repetition after a kill."""
+        """Write the local state. On a full disk it stays old: after a kill more is done again."""
         try:
             self.book.save(self.tails.states(), self._totals())
         except OSError as error:
@@ -394,9 +380,13 @@ class Shipping:
         if failure(future) is not None:
             self._after_manifest[:0] = after
             self._dirty = True
+            self._manifest_pause_s = AGAIN_AFTER_S
             return
         for act in after:
-            act()
+            try:
+                act()
+            except OSError as error:  # a file that cannot be deleted must not stop the rest
+                _log.warning("journal not told", extra={"error": str(error)})
         for seq in unused:
             if seq not in self._deleting:
                 self._deleting.add(seq)

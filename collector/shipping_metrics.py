@@ -5,6 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from collector.metrics import PREFIX
+from collector.tails import LogTails, SkipReason
 
 _UPLOAD_BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -41,11 +42,20 @@ class ShippingMetrics:
             ("reason",),
             registry=self.registry,
         )
-        self.log_gap_bytes = self._counter(
-            "log_gap_bytes_total", "Log bytes that vanished before they were read."
+        self.log_gap_bytes = self._gauge(
+            "log_gap_bytes", "Log bytes that vanished before they were read."
         )
         self.polls = self._counter("polls_total", "Dashboard requests, by outcome.", "outcome")
         self.snapshots_stored = self._counter("snapshots_stored_total", "Snapshots shipped.")
+
+    def tell_logs(self, tails: LogTails) -> None:
+        """Take over what the last look at the logs of the session that ships found."""
+        logs = tails.logs()
+        self.unread_log_bytes.set(tails.unread_bytes())
+        self.logs_followed.set(len(logs))
+        self.log_gap_bytes.set(sum(log.gap[1] - log.gap[0] for log in logs if log.gap))
+        for reason in SkipReason:
+            self.logs_skipped.labels(reason.value).set(tails.skipped[reason])
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"{PREFIX}_{name}", text, labels, registry=self.registry)

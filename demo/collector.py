@@ -11,6 +11,7 @@ from demo.namespace import Namespace, Process
 from demo.ray_head import DASHBOARD_URL, EVENTS_PORT, RAY_TEMP_DIR
 
 METRICS_PORT = 8085
+LIVE_URL = f"http://127.0.0.1:{METRICS_PORT}/healthz"
 READY_URL = f"http://127.0.0.1:{METRICS_PORT}/readyz"
 REPOSITORY = Path(__file__).parents[1]
 

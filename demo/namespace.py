@@ -146,12 +146,9 @@ class Namespace:
             os.kill(self.init_pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        for process in (*self.children, self.starter):
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        for child in self.children:
+            _reap(child)
+        _reap(self.starter)
         for stream in (self.starter.stdin, self.starter.stdout, self.starter.stderr):
             if stream:
                 stream.close()
@@ -178,6 +175,15 @@ class Process:
     def running(self) -> bool:
         """Whether the command has not ended."""
         return self.entered.poll() is None
+
+
+def _reap(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
+    """Wait for a process whose namespace has ended."""
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _find_init(starter_pid: int) -> int:

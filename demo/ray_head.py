@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from demo.namespace import Namespace, Process
@@ -19,7 +19,7 @@ DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"
 # What a RayCluster must set, see "Requirements for Ray" in the README. Both names of the type
 # filter: guides name the second, Ray 2.53 to 2.60 reads the first.
 _AGENT = "RAY_DASHBOARD_AGGREGATOR_AGENT_"
-EVENT_ENV: Mapping[str, str] = {
+EVENT_ENV: dict[str, str] = {
     "RAY_enable_ray_event": "true",
     "RAY_enable_core_worker_ray_event_to_aggregator": "true",
     f"{_AGENT}EVENTS_EXPORT_ADDR": f"http://localhost:{EVENTS_PORT}/v1/events",
@@ -50,7 +50,13 @@ def ray_command() -> str:
 
 
 def start_head(
-    namespace: Namespace, *, log: Path, cwd: Path, address: str = "127.0.0.1", cpus: int = 4
+    namespace: Namespace,
+    *,
+    log: Path,
+    cwd: Path,
+    address: str = "127.0.0.1",
+    cpus: int = 4,
+    arguments: Sequence[str] = (),
 ) -> Process:
     """Start a head that stays in the foreground, as the operator's pods do (`--block`)."""
     command = [
@@ -58,7 +64,7 @@ def start_head(
         *(f"--node-ip-address={address}", f"--port={GCS_PORT}"),
         *("--dashboard-host=127.0.0.1", f"--dashboard-port={DASHBOARD_PORT}"),
         *(f"--temp-dir={RAY_TEMP_DIR}", f"--num-cpus={cpus}", "--disable-usage-stats"),
-        "--object-store-memory=200000000",
+        *("--object-store-memory=200000000", *arguments),
     ]
     with log.open("ab") as output:
         return namespace.popen(command, env=environment(), cwd=cwd, output=output)

@@ -19,17 +19,21 @@ from demo.session import tail
 START_TIMEOUT_S = 30.0
 
 
-@contextmanager
-def history_server(*, storage: Path, cache: Path, port: int, log: Path) -> Iterator[str]:
-    """Run the server on 127.0.0.1; yields its base URL, ends it at the end."""
-    command = [
+def server_command(*, storage: Path, cache: Path, port: int) -> list[str]:
+    """The command of a history server that only this machine can reach."""
+    return [
         *(sys.executable, "-m", "historyserver"),
         *("--storage-backend=local", f"--storage-local-dir={storage}", "--storage-root-dir="),
         *("--listen-address=127.0.0.1", f"--port={port}", f"--cache-dir={cache}"),
     ]
+
+
+@contextmanager
+def history_server(*, storage: Path, cache: Path, port: int, log: Path) -> Iterator[str]:
+    """Run the server on 127.0.0.1; yields its base URL, ends it at the end."""
     with log.open("ab") as output:
         server = subprocess.Popen(
-            command,
+            server_command(storage=storage, cache=cache, port=port),
             cwd=REPOSITORY,
             env=dict(os.environ),
             stdin=subprocess.DEVNULL,

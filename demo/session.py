@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from demo.collector import READY_URL, Cluster, start_collector
-from demo.data_dir import DataDir
+from demo.collector import LIVE_URL, READY_URL, Cluster, start_collector
+from demo.data_dir import DataDir, prepare
 from demo.namespace import Namespace, Process
 from demo.progress import DemoError, Progress
 from demo.ray_head import DASHBOARD_URL, RAY_TEMP_DIR, environment, ray_command
@@ -24,31 +25,60 @@ STOP_TIMEOUT_S = 45.0
 SETTLE_S = 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A running head with its collector."""
+
+    namespace: Namespace
+    head: Process
+    collector: Process
+
+
 def run_session(data: DataDir, cluster: Cluster, progress: Progress) -> str:
     """Run everything up to Ray's death and the collector's end; answers the session's name."""
-    namespace = Namespace.start(binds=[(data.ray, RAY_TEMP_DIR)])
+    with progress.step("starting Ray and the collector"):
+        started = start(data, cluster, progress)
     try:
-        with progress.step("starting Ray and the collector"):
-            collector = start_collector(
-                namespace,
-                role="Head",
-                cluster=cluster,
-                storage=data.storage,
-                work_dir=data.collector,
-                log=data.log("collector"),
-            )
-            head = start_ray_head(namespace, log=data.log("ray"), cwd=HERE)
-            wait_for(namespace, f"{DASHBOARD_URL}/api/jobs/", head, data.log("ray"))
-            wait_for(namespace, READY_URL, collector, data.log("collector"))
         with progress.step("running the sample job (its output is in logs/job.log)"):
-            submit_job(namespace, data.log("job"), ["python", "sample_job.py"])
+            submit_job(started.namespace, data.log("job"), ["python", "sample_job.py"])
             time.sleep(SETTLE_S)
         session = session_name(data.ray)
         with progress.step("stopping Ray; the collector stores the rest"):
-            stop([head, collector], names=["Ray", "the collector"], logs=data.logs)
+            names = ["Ray", "the collector"]
+            stop([started.head, started.collector], names=names, logs=data.logs)
         return session
     finally:
+        started.namespace.close()
+
+
+def start(data: DataDir, cluster: Cluster, progress: Progress) -> Started:
+    """Start head and collector; once more when Ray gave up (its patience is 30 s)."""
+    try:
+        return _start_once(data, cluster)
+    except DemoError as error:
+        progress.say(f"Ray did not start ({str(error).splitlines()[0]}); trying once more")
+        return _start_once(prepare(data.root), cluster)
+
+
+def _start_once(data: DataDir, cluster: Cluster) -> Started:
+    namespace = Namespace.start(binds=[(data.ray, RAY_TEMP_DIR)])
+    try:
+        collector = start_collector(
+            namespace,
+            role="Head",
+            cluster=cluster,
+            storage=data.storage,
+            work_dir=data.collector,
+            log=data.log("collector"),
+        )
+        wait_for(namespace, LIVE_URL, collector, data.log("collector"))
+        head = start_ray_head(namespace, log=data.log("ray"), cwd=HERE)
+        wait_for(namespace, f"{DASHBOARD_URL}/api/jobs/", head, data.log("ray"))
+        wait_for(namespace, READY_URL, collector, data.log("collector"))
+    except BaseException:
         namespace.close()
+        raise
+    return Started(namespace, head, collector)
 
 
 def wait_for(namespace: Namespace, url: str, process: Process, log: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import flask
@@ -28,9 +29,12 @@ from storage.backend import StorageError
 class WebApp:
     """The WSGI app, and what must be closed with it."""
 
-    def __init__(self, *, flask_app: flask.Flask, opener: SessionOpener) -> None:
+    def __init__(
+        self, *, flask_app: flask.Flask, opener: SessionOpener, sessions: Sessions
+    ) -> None:
         self.flask_app = flask_app
         self._opener = opener
+        self._sessions = sessions
         self._wsgi = SelectionPrefix(flask_app.wsgi_app)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -38,8 +42,9 @@ class WebApp:
         return self._wsgi(environ, start_response)
 
     def close(self) -> None:
-        """Stop the opening of sessions."""
+        """Stop the opening of sessions; what is being stored back is finished."""
         self._opener.close()
+        self._sessions.close()
 
 
 def create_app(
@@ -50,6 +55,7 @@ def create_app(
     policy: Policy | None = None,
     answer_cache_bytes: int = 32 << 20,
     open_timeout_s: float = 20.0,
+    cache_dir: Path | None = None,
 ) -> WebApp:
     """Make the app.
 
@@ -60,11 +66,16 @@ def create_app(
         policy: who may read; everybody when not given.
         answer_cache_bytes: memory for ready answers.
         open_timeout_s: how long a request waits for a session to be prepared.
+        cache_dir: where compiled sessions are, to show its size in the metrics.
 
     """
     metrics = ServerMetrics()
     cache = BodyCache(max_bytes=answer_cache_bytes)
     metrics.watch_bytes("answer_cache", "Ready answers in memory.", lambda: cache.size_bytes)
+    if cache_dir is not None:
+        metrics.watch_bytes(
+            "compiled_cache", "Compiled sessions on disk.", lambda: folder_bytes(cache_dir)
+        )
     opener = SessionOpener(
         catalogue=catalogue,
         sessions=sessions,
@@ -83,7 +94,18 @@ def create_app(
     app.extensions[clusters.FIND] = opener.find
     app.extensions[probes.METRICS] = metrics.page
     app.extensions[probes.READY] = lambda: _why_not_ready(catalogue)
-    return WebApp(flask_app=app, opener=opener)
+    return WebApp(flask_app=app, opener=opener, sessions=sessions)
+
+
+def folder_bytes(folder: Path) -> int:
+    """How much the files of a folder take; those that vanish meanwhile count nothing."""
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except OSError:
+            continue
+    return total
 
 
 def _open(opener: SessionOpener) -> OpenSession:

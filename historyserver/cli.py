@@ -14,7 +14,13 @@ from pathlib import Path
 from historyserver import log_lines
 from historyserver.fetch_ui import FetchError, fetch_ui
 from historyserver.request_cycle import server_version
-from historyserver.settings import KUBERAY_OPTIONS, SERVER_OPTIONS, Settings, read_settings
+from historyserver.settings import (
+    KUBERAY_OPTIONS,
+    SERVER_OPTIONS,
+    Settings,
+    default_cache_dir,
+    read_settings,
+)
 from storage.backend import ConfigError, StorageError
 from storage.options import HELP_FLAGS, VERSION_FLAGS, Option, OptionError, help_text, load, text
 from storage.settings import open_backend
@@ -97,10 +103,16 @@ def _compile(arguments: list[str], env: Mapping[str, str]) -> int:
 def _prepare_cache(settings: Settings) -> None:
     try:
         settings.cache_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        owner = settings.cache_dir.stat().st_uid
     except OSError as error:
         raise OptionError(
             f"--cache-dir={settings.cache_dir}: {error.strerror}; name a folder that can be written"
         ) from error
+    # Compiled files are trusted: in a shared temporary folder somebody else's are not.
+    if settings.cache_dir == default_cache_dir() and owner != os.geteuid():
+        raise OptionError(
+            f"--cache-dir={settings.cache_dir}: belongs to another user; name a folder of your own"
+        )
 
 
 def _asked(arguments: Sequence[str], options: Sequence[Option]) -> bool:

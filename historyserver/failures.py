@@ -18,7 +18,7 @@ from historyserver.places import to_root
 from historyserver.queries.problems import QueryError
 from historyserver.reading.frames import SourceChangedError
 from historyserver.selection import SelectionError
-from historyserver.sessions import SessionError
+from historyserver.sessions import SessionError, SessionNotFoundError
 from storage.backend import StorageError, ThrottledError, UnavailableError
 
 _log = logging.getLogger("historyserver.failures")
@@ -33,6 +33,7 @@ _KNOWN: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
     (SelectionError, ErrorCode.BAD_SELECTION, 400),
     (QueryError, ErrorCode.BAD_REQUEST, 400),
     (SourceChangedError, ErrorCode.SESSION_PREPARING, 503),
+    (SessionNotFoundError, ErrorCode.SESSION_NOT_FOUND, 400),
     (SessionError, ErrorCode.SESSION_BROKEN, 500),
     (ThrottledError, ErrorCode.STORAGE_UNAVAILABLE, 503),
     (UnavailableError, ErrorCode.STORAGE_UNAVAILABLE, 503),

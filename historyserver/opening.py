@@ -8,6 +8,7 @@ the reader is told to ask again.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -100,12 +101,24 @@ class SessionOpener:
 
     def _start(self, ref: SessionRef) -> Future[OpenSession]:
         with self._lock:
-            work = self._work.get(ref)
-            if work is None:
-                work = self._threads.submit(self._sessions.open, ref)
-                self._work[ref] = work
-                work.add_done_callback(lambda _: self._finished(ref))
-            return work
+            running = self._work.get(ref)
+            if running is not None:
+                return running
+            work = self._threads.submit(self._timed_open, ref)
+            self._work[ref] = work
+        # Outside the lock: a future that is done already calls back at once, in this thread.
+        work.add_done_callback(lambda _: self._finished(ref))
+        return work
+
+    def _timed_open(self, ref: SessionRef) -> OpenSession:
+        started_s = time.perf_counter()
+        outcome = "failed"
+        try:
+            session = self._sessions.open(ref)
+            outcome = "opened"
+            return session
+        finally:
+            self._opened(outcome, time.perf_counter() - started_s)
 
     def _finished(self, ref: SessionRef) -> None:
         with self._lock:

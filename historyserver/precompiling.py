@@ -27,11 +27,8 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
 
     """
     catalogue = Catalogue(backend)
-    opener = SessionOpener(
-        catalogue=catalogue,
-        sessions=open_sessions(settings, backend, catalogue),
-        patience_s=PATIENCE_S,
-    )
+    sessions = open_sessions(settings, backend, catalogue)
+    opener = SessionOpener(catalogue=catalogue, sessions=sessions, patience_s=PATIENCE_S)
     namespace, kind, name, session = place.split("/")
     try:
         chosen = parse(namespace, kind, name, session, source=SelectionSource.PATH)
@@ -40,6 +37,7 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
         raise OptionError(str(error)) from error
     finally:
         opener.close()
+        sessions.close()  # waits until the compiled file is stored
     return {
         "session": meta.session,
         "fingerprint": meta.fingerprint,

@@ -17,7 +17,7 @@ from historyserver.bodies import BodyCache
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.log_lines import FIELDS
 from historyserver.metrics import ServerMetrics
-from historyserver.selection import Selection, of_request
+from historyserver.selection import HEADER, Selection, of_request
 
 _log = logging.getLogger("historyserver.requests")
 
@@ -129,7 +129,7 @@ def selected() -> Selection | None:
         flask.g.selection = None
         flask.g.selection = of_request(
             request.environ,
-            headers=dict(request.headers.items(lower=True)),
+            headers={HEADER: request.headers.get(HEADER, "")},
             cookies=request.cookies,
         )
         flask.g.access_checked = False

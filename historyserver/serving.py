@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from gunicorn.app.base import BaseApplication
+from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 
 from historyserver import app as _app  # imported before the fork: workers share its memory
 from historyserver.app import WebApp
@@ -37,6 +37,7 @@ def make_app(settings: Settings, backend: Backend) -> WebApp:
         files=DashboardFiles(settings.dashboard_dir),
         answer_cache_bytes=settings.answer_cache_bytes,
         open_timeout_s=settings.open_timeout_s,
+        cache_dir=settings.cache_dir,
     )
 
 

@@ -11,13 +11,7 @@ from storage.local import LocalBackend
 from storage.options import Option, text
 
 _BACKENDS = ("local",)
-_KNOWN_ELSEWHERE = {
-    "gcs": "gcs",
-    "s3": "s3",
-    "oss": "oss",
-    "aliyunoss": "oss",
-    "azureblob": "azureblob",
-}
+_KNOWN_ELSEWHERE = frozenset({"gcs", "s3", "oss", "aliyunoss", "azureblob"})
 """Names that KubeRay's releases and the other versions of this program take."""
 
 STORAGE_OPTIONS: tuple[Option, ...] = (

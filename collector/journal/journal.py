@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 MAX_ACTIVE = 128
 """Open segment files at most; beyond it the one opened first is sealed."""
 
+PRESSED_S = 2.0
+"""Above the cap segments are sealed at this age."""
+
 SYNC_INTERVAL_S = 1.0
 SYNC_BYTES = 1024 * 1024
 
@@ -121,11 +124,12 @@ class Journal:
             self._seal([segment])
 
     def rotate(self) -> None:
-        """Seal what is old enough; everything, while the journal is over its cap."""
-        oldest_ns = time.time_ns() - int(self._limits.rotation_interval_s * 1e9)
+        """Seal what is old enough; much younger ones too, while the journal is over its cap."""
         pressed = self.pressed
         self._metrics.journal_pressed.set(pressed)
-        self._seal([s for s in self._active.values() if pressed or s.created_ns <= oldest_ns])
+        limit_s = self._limits.rotation_interval_s
+        oldest_ns = time.time_ns() - int((min(limit_s, PRESSED_S) if pressed else limit_s) * 1e9)
+        self._seal([s for s in self._active.values() if s.created_ns <= oldest_ns])
         self._gauge()
 
     def seal_session(self, session: str) -> None:
@@ -231,9 +235,12 @@ class Journal:
     def _seal(self, segments: Sequence[ActiveSegment]) -> None:
         if not segments:
             return
-        self._before_seal()
+        try:
+            self._before_seal()
+        except OSError as error:  # a full disk is no reason to keep segments from storage
+            log.error("event ids not saved", extra={"error": str(error)})
         for active in segments:
-            segment = active.seal()
+            segment = _sealed(active)
             with self._lock:
                 del self._active[active.key]
                 if segment.size_bytes:
@@ -251,6 +258,15 @@ def free_bytes(directory: Path) -> int:
     """Free space for ordinary users on the file system of `directory`."""
     stat = os.statvfs(directory)
     return stat.f_bavail * stat.f_frsize
+
+
+def _sealed(active: ActiveSegment) -> Segment:
+    """Seal; a failing sync is told, the content is in the page cache all the same."""
+    try:
+        return active.seal()
+    except OSError as error:
+        log.error("segment not synced", extra={"path": str(active.path), "error": str(error)})
+        return active.as_segment()
 
 
 def _is_pending(segment: Segment) -> bool:

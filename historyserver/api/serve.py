@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import flask
 
 from historyserver.api import current_session
@@ -12,6 +14,14 @@ blueprint = flask.Blueprint("serve", __name__)
 
 NAMES = ("/api/serve/applications/", "/api/serve/applications")
 """Ours, and what KubeRay's key (it drops the last slash) reads back as."""
+UNUSED: dict[str, Any] = {
+    "deploy_mode": "MULTI_APP",
+    "controller_info": {},
+    "proxies": {},
+    "applications": {},
+    "target_capacity": None,
+}
+"""What Ray 2.55 answers while nobody uses Serve."""
 
 
 @blueprint.get("/api/serve/applications/")
@@ -19,4 +29,4 @@ def applications() -> flask.Response:
     """The stored answer; no applications when Serve was not used."""
     compiled = current_session().compiled
     stored = (snapshots.whole(compiled, name) for name in NAMES)
-    return answer(next((body for body in stored if body), {"applications": {}}))
+    return answer(next((body for body in stored if body), UNUSED))

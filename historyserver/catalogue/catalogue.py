@@ -221,7 +221,7 @@ class Catalogue:
                 self._backend,
                 sign.ref,
                 root=sign.root,
-                has_marker=sign.has_marker,
+                marker_ms=sign.marker_ms,
                 now_ms=now_ms,
             )
 
@@ -249,7 +249,7 @@ class Catalogue:
         elif check is not None:
             state, reason, end_ms = check.state, check.reason, check.end_ms
         else:
-            state = SessionState.ENDED if sign.has_marker else SessionState.UNCLEAN
+            state = SessionState.ENDED if sign.marker_ms else SessionState.UNCLEAN
             reason, end_ms = StateReason.NOT_CHECKED_YET, None
         return SessionEntry(
             ref=_with_owner(sign.ref, wire, check),

@@ -1,7 +1,8 @@
 """Looks at single sessions to tell what became of them, and says when to look again.
 
-The list must not walk every session at every refresh, so what is over is looked at once, what
-runs once a minute, and what broke off ever more seldom (a collector may yet come back).
+The list must not walk every session at every refresh, so what was ended is looked at once,
+what runs once a minute, and what went quiet ever more seldom (a collector may come back, and
+an idle cluster of KubeRay's is quiet too).
 """
 
 from __future__ import annotations
@@ -70,10 +71,10 @@ def check_ours(backend: Backend, ref: SessionRef, *, root: str, now_ms: int) -> 
 
 
 def check_kuberay(
-    backend: Backend, ref: SessionRef, *, root: str, has_marker: bool, now_ms: int
+    backend: Backend, ref: SessionRef, *, root: str, marker_ms: int, now_ms: int
 ) -> Check:
     """Look at a session that KubeRay's collectors wrote: how old is its newest object?"""
-    newest_ms = 0
+    newest_ms = marker_ms
     has_head_logs = False
     for prefix in data_prefixes(ref):
         for info in islice(backend.list(root + prefix), MAX_OBJECTS):
@@ -84,7 +85,7 @@ def check_kuberay(
                 log = parse_log_key(info.key.removeprefix(root))
                 has_head_logs = has_head_logs or (log is not None and log.path == HEAD_LOG)
     verdict = kuberay_verdict(
-        has_marker=has_marker, has_head_logs=has_head_logs, newest_ms=newest_ms, now_ms=now_ms
+        has_marker=marker_ms > 0, has_head_logs=has_head_logs, newest_ms=newest_ms, now_ms=now_ms
     )
     return Check(verdict.state, verdict.reason, None, _again_ms(verdict, newest_ms, now_ms))
 
@@ -109,7 +110,7 @@ def _has_fresh_node(backend: Backend, ref: SessionRef, *, root: str, now_ms: int
 
 
 def _again_ms(verdict: Verdict, newest_ms: int, now_ms: int) -> int:
-    if verdict.state is SessionState.ENDED:
+    if verdict.reason in {StateReason.END_MARKER, StateReason.HEAD_LOGS}:
         return NEVER_MS
     age_ms = max(0, now_ms - newest_ms)
     return now_ms + min(max(RECHECK_MS, age_ms // 10), MAX_RECHECK_MS)

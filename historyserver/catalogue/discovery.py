@@ -74,7 +74,8 @@ class Found:
     ref: SessionRef
     root: str
     generation: Generation
-    has_marker: bool = False
+    marker_ms: int = 0
+    """When KubeRay's marker was written; 0 when there is none."""
     entry: ObjectInfo | None = None
     """The catalogue's entry."""
 
@@ -93,7 +94,7 @@ class Found:
             self.ref = other.ref
         if order.index(other.generation) > order.index(self.generation):
             self.generation, self.root = other.generation, other.root
-        self.has_marker = self.has_marker or other.has_marker
+        self.marker_ms = max(self.marker_ms, other.marker_ms)
         self.entry = self.entry or other.entry
 
 
@@ -122,7 +123,7 @@ def marked(backend: Backend, root: str, skips: Skips) -> Iterator[Found]:
                 skips.add(SkipReason.BAD_MARKER, info.key)
             else:
                 generation = Generation.A if marker.legacy else Generation.C
-                yield Found(marker.session, root, generation, has_marker=True)
+                yield Found(marker.session, root, generation, marker_ms=info.modified_ms)
 
 
 def with_data(backend: Backend, root: str, pool: Executor, skips: Skips) -> Iterator[Found]:

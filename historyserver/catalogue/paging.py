@@ -99,10 +99,9 @@ def page(
     if cursor:
         last = _decode(cursor, sort=sort, descending=descending)
         rows = [entry for entry in rows if _follows(entry, value_of(entry), last)]
-    shown = rows[:limit]
-    more = len(rows) > limit
+    shown, more = rows[:limit], len(rows) > limit
     following = _encode(shown[-1], value_of(shown[-1]), sort, descending) if more else None
-    return Page(tuple(shown), total=len(matching), next_cursor=following)
+    return Page(tuple(shown), len(matching), following)
 
 
 def matches(entry: SessionEntry, search: str) -> bool:

@@ -27,8 +27,8 @@ class BrokenFileError(Exception):
 class CompiledSession:
     """One open compiled session.
 
-    Connections are one per thread, as sqlite3 wants it; all are closed by `close`. The file
-    must not change while it is open: it is opened as immutable, without locks.
+    Connections are one per thread, as sqlite3 wants it; all are closed by `close`, and when
+    nobody refers to the session any more,
     """
 
     def __init__(self, path: Path, meta: Meta) -> None:

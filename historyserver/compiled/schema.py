@@ -111,6 +111,7 @@ CREATE INDEX tasks_by_func ON tasks (func);
 CREATE INDEX tasks_by_job ON tasks (job);
 CREATE INDEX tasks_by_node ON tasks (node);
 CREATE INDEX tasks_by_worker ON tasks (worker);
+CREATE INDEX tasks_by_pid ON tasks (pid);
 CREATE INDEX tasks_by_actor ON tasks (actor) WHERE actor IS NOT NULL;
 CREATE INDEX tasks_by_parent ON tasks (parent);
 CREATE INDEX tasks_by_error ON tasks (error_type) WHERE error_type IS NOT NULL;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import pickle
 import sys
 from collections.abc import Mapping
@@ -69,10 +70,11 @@ def serve(connection: Connection[Any, Any]) -> None:
     servant = Servant()
     while True:
         try:
-            action, arguments = pickle.loads(connection.recv_bytes())  # noqa: S301 - our parent
+            message = connection.recv_bytes()
         except (EOFError, OSError):
             return
         try:
+            action, arguments = pickle.loads(message)  # noqa: S301 - from our parent
             answer = getattr(servant, action)(*arguments)
             reply = pickle.dumps((False, answer), pickle.HIGHEST_PROTOCOL)
         except Exception as error:  # whatever it is, the parent has to know
@@ -93,6 +95,7 @@ def main() -> None:
     gc.disable()  # nothing here forms cycles, and passes over all attempts cost much
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(Connection(int(sys.argv[1])))
+    os._exit(0)  # at once: nothing is left to do, and tidying up large tables takes long
 
 
 if __name__ == "__main__":

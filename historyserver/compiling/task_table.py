@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from historyserver.compiling.labour import stored_rows
-from historyserver.folding.log_offsets import LogChain, PendingLog
+from historyserver.folding.log_offsets import LogChain
 from historyserver.folding.records import WorkerRecord
 from historyserver.folding.task_rows import (
     COLUMN_DETAIL,
@@ -56,17 +56,18 @@ class TaskTable:
         streams = [stored_rows(self._folder, number) for number in range(self._partitions)]
         merged = streams[0] if len(streams) == 1 else heapq.merge(*streams)
         counts = self.counts
+        places, place_log = self._places, self._chain.place
         for row in merged:
-            for column in (COLUMN_STATE, COLUMN_NAME, COLUMN_FUNC):
-                if row[column].__class__ is str:
-                    row[column] = self._late_id(row[column])
-            job, state, kind, _, func, _, node, worker, pid = row[3:12]
+            job, state, kind, name, func, _, node, worker, pid = row[3:12]
+            if state.__class__ is str or name.__class__ is str or func.__class__ is str:
+                state, name, func = map(self._late_id, (state, name, func))
+                row[COLUMN_STATE], row[COLUMN_NAME], row[COLUMN_FUNC] = state, name, func
             key = (job or 0, func or 0, kind or 0, state)
             counts[key] = counts.get(key, 0) + 1
-            if worker is not None and worker not in self._places:
-                self._places[worker] = _Place(node, pid, job)
+            if worker is not None and worker not in places:
+                places[worker] = _Place(node, pid, job)
             log = row[COLUMN_LOG]
-            tail = _NO_LOG if log is None else self._log(worker or 0, log)
+            tail = _NO_LOG if log is None else _encode(place_log(worker or 0, log))
             row[COLUMN_DETAIL] = _DETAIL_HEADER + row[COLUMN_DETAIL][1:] + tail
             yield row[1:COLUMN_LOG]
 
@@ -84,12 +85,12 @@ class TaskTable:
             for worker, place in self._places.items()
         ]
 
-    def _late_id(self, text: str) -> int:
-        found = self.late_strings.get(text)
+    def _late_id(self, value: int | str | None) -> int | None:
+        """Give the id of a text that no dictionary had; what is an id already stays."""
+        if not isinstance(value, str):
+            return value
+        found = self.late_strings.get(value)
         if found is None:
-            found = self.late_strings[text] = len(self._texts) + 1
-            self._texts[found] = text
+            found = self.late_strings[value] = len(self._texts) + 1
+            self._texts[found] = value
         return found
-
-    def _log(self, worker: int, log: list[Any]) -> bytes:
-        return _encode(self._chain.place(worker, PendingLog(*log)))

@@ -93,7 +93,7 @@ class ActorFold:
                     transition.repr_name,
                     transition.pid,
                     transition.port,
-                    bytes(transition.death_cause).decode(),
+                    _canonical(transition.death_cause),
                 )
             )
 
@@ -152,6 +152,14 @@ class ActorFold:
         if last is not None and last.state == "DEAD":
             _add_death(record, steps)
         return record
+
+
+def _canonical(raw: msgspec.Raw) -> str:
+    """Write JSON in one way, however it came."""
+    if not bytes(raw):
+        return ""
+    value = msgspec.json.decode(raw)
+    return "" if value is None else msgspec.json.encode(value, order="sorted").decode()
 
 
 def _add_death(record: ActorRecord, steps: list[_Step]) -> None:

@@ -10,11 +10,19 @@ known, the start is not known either.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from historyserver.folding.attempts import UNKNOWN
-from historyserver.folding.records import LogInfo
 
 _JOB_LINE = len(":job_id:") + 8 + 1
+_BEFORE_FIRST = (_JOB_LINE, _JOB_LINE)
 _NAME_LINE = len(":task_name:") + 1
+
+
+PendingLog = Sequence[Any]
+"""The six fields of a `records.LogInfo`, whose starts may be missing, then the length of the
+task's name in bytes: `UNKNOWN` for languages whose workers write no such line."""
 
 
 class LogChain:
@@ -23,38 +31,28 @@ class LogChain:
     def __init__(self) -> None:
         self._ends: dict[int, tuple[int, int]] = {}
 
-    def place(self, worker: int, log: PendingLog) -> LogInfo:
-        """Fill in the starts of the next attempt on a worker.
+    def place(self, worker: int, log: PendingLog) -> tuple[str, str, int, int, int, int]:
+        """Give the fields of a `records.LogInfo`, with the starts of a worker's next attempt.
 
         Args:
             worker: any number that stands for the worker; 0 when it is not known.
-            log: what its events said.
-
+            log: what the attempt's events said.
         """
-        stdout_end, stderr_end = self._ends.get(worker, (_JOB_LINE, _JOB_LINE))
+        stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end, name_bytes = log
+        before = self._ends.get(worker, _BEFORE_FIRST)
         if worker:
-            self._ends[worker] = (log.stdout_end, log.stderr_end)
+            self._ends[worker] = (stdout_end, stderr_end)
         else:
-            stdout_end = stderr_end = UNKNOWN
-        return LogInfo(
-            log.stdout_file,
-            log.stderr_file,
-            _start(log.stdout_start, stdout_end, log.name_bytes, log.stdout_end),
-            log.stdout_end,
-            _start(log.stderr_start, stderr_end, log.name_bytes, log.stderr_end),
-            log.stderr_end,
-        )
+            before = (UNKNOWN, UNKNOWN)
+        if stdout_start == UNKNOWN:
+            stdout_start = _start(before[0], name_bytes, stdout_end)
+        if stderr_start == UNKNOWN:
+            stderr_start = _start(before[1], name_bytes, stderr_end)
+        return stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end
 
 
-class PendingLog(LogInfo, array_like=True, frozen=True):
-    """A `LogInfo` whose starts may be missing, with the length of the task's name."""
-
-    name_bytes: int = UNKNOWN
-    """`UNKNOWN` for languages whose workers write no such line."""
-
-
-def _start(told: int, before: int, name_bytes: int, end: int) -> int:
-    if told != UNKNOWN or UNKNOWN in (before, name_bytes):
-        return told
+def _start(before: int, name_bytes: int, end: int) -> int:
+    if before == UNKNOWN or name_bytes == UNKNOWN:
+        return UNKNOWN
     start = before + _NAME_LINE + name_bytes
     return start if start <= end else UNKNOWN

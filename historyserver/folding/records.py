@@ -87,7 +87,7 @@ class ActorRecord(msgspec.Struct, kw_only=True):
     start_ns: int = 0
     end_ns: int = 0
     death_cause_json: str = ""
-    """Ray's `deathCause` as it came (camelCase)."""
+    """Ray's `deathCause` (camelCase), with sorted keys."""
     transitions: list[tuple[str, int]] = []
     closed_state: str = ""
     """When the session's end closed this actor: the last state that Ray reported."""

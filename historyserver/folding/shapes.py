@@ -63,8 +63,13 @@ def shape_of(definition: TaskDefinition | ActorTaskDefinition) -> Shape:
         runtime_env=definition.serialized_runtime_env,
         label_selector=_encode(_decode_labels(definition.label_selector)).decode(),
         call_site=definition.call_site,
-        fallback_strategy=bytes(definition.fallback_strategy).decode(),
+        fallback_strategy=_canonical(definition.fallback_strategy),
     )
+
+
+def _canonical(raw: msgspec.Raw) -> str:
+    value = msgspec.json.decode(raw) if bytes(raw) else None
+    return "" if value is None else _encode(value).decode()
 
 
 def function_name(functions: _Functions) -> str:

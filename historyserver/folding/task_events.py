@@ -161,14 +161,15 @@ class TaskFold:
 
     def _attempt(self, task_id: str, number: int) -> Attempt:
         try:
-            raw = a2b_base64(task_id)
+            key = raw = a2b_base64(task_id)
         except (Base64Error, ValueError):
-            raw = b""
+            key = raw = b""
         if len(raw) != TASK_ID_BYTES or len(task_id) != _TASK_ID_TEXT:
-            raw = parse_id(task_id, TASK_ID_BYTES)
-        if not 0 <= number <= MAX_ATTEMPT:
-            raise UnusableEventError(SkipReason.BAD_ATTEMPT)
-        key = raw if number == 0 else raw + number.to_bytes(4, "big")
+            key = raw = parse_id(task_id, TASK_ID_BYTES)
+        if number:
+            if not 0 < number <= MAX_ATTEMPT:
+                raise UnusableEventError(SkipReason.BAD_ATTEMPT)
+            key += number.to_bytes(4, "big")
         attempt = self.attempts.get(key)
         if attempt is None:
             attempt = self.attempts[key] = Attempt(raw, number)

@@ -54,6 +54,8 @@ class RowContext:
     incarnations: Mapping[str, Sequence[Incarnation]] = field(default_factory=dict)
 
 
+TimesOf = tuple[list[tuple[str, int]], int | str, int, int, int, int]
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -209,45 +211,50 @@ class RowMaker:
         return (stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end, name_bytes)
 
 
-def times_of(
-    flat: Sequence[int | str],
-) -> tuple[list[tuple[str, int]], int | str, int, int, int, int]:
+def times_of(flat: Sequence[int | str]) -> TimesOf:
     """Put an attempt's transitions in order, each once, and take its times from them.
 
     Returns the transitions, the state, the sort key (ns), and creation, start and end in ms.
     """
-    pairs = _ordered(flat)
-    creation_ns = start_ns = end_ns = 0
-    for ns, state in pairs:
+    pairs: list[tuple[int, Any]] = list(zip(flat[1::2], flat[::2], strict=True))  # type: ignore[arg-type]
+    try:
+        pairs.sort()
+        return _times_of_known(pairs)
+    except TypeError:  # a state that this version does not know
+        pairs.sort(key=lambda pair: (pair[0], order_of(pair[1])))
+        known = [pair for pair in pairs if isinstance(pair[1], int)]
+        times = _times_of_known(known)
+        transitions = list(dict.fromkeys((name_of(state), ns) for ns, state in pairs))
+        last = max((state for _, state in pairs), key=order_of)
+        return (transitions, last, times[2] or pairs[0][0], *times[3:])
+
+
+def _times_of_known(pairs: Sequence[tuple[int, int]]) -> TimesOf:
+    transitions = []
+    creation_ns = start_ns = end_ns = last = 0
+    previous = (0, 0)
+    for pair in pairs:
+        if pair == previous:
+            continue
+        previous = pair
+        ns, state = pair
+        transitions.append((STATES[state], ns))
+        if state > last:
+            last = state
         if state == RUNNING:
             start_ns = start_ns or ns
         elif state == CREATED:
             creation_ns = creation_ns or ns
-        elif state in (FINISHED, FAILED):
+        elif state >= FINISHED:
             end_ns = ns
-    transitions = [(STATES[s] if s.__class__ is int else s, ns) for ns, s in pairs]
-    try:
-        last: int | str = max([state for _, state in pairs], default=0)
-    except TypeError:
-        last = max((state for _, state in pairs), key=order_of)
-    first_ns = pairs[0][0] if pairs else 0
     return (
         transitions,
         last,
-        start_ns or creation_ns or first_ns,
+        start_ns or creation_ns or (pairs[0][0] if pairs else 0),
         creation_ns // NS_PER_MS,
         start_ns // NS_PER_MS,
         end_ns // NS_PER_MS,
     )
-
-
-def _ordered(flat: Sequence[int | str]) -> list[tuple[int, Any]]:
-    pairs: list[tuple[Any, Any]] = list({*zip(flat[1::2], flat[::2], strict=True)})
-    try:
-        pairs.sort()
-    except TypeError:  # a state that this version does not know, at the same time as another
-        pairs.sort(key=lambda pair: (pair[0], order_of(pair[1])))
-    return pairs
 
 
 def share_definitions(attempts: Iterable[Attempt]) -> None:

@@ -10,16 +10,23 @@ def warnings_of(meta: Meta) -> list[str]:
     """Why the session may not show all that happened, in words; empty when it is whole."""
     warnings = list(meta.warnings)
     if meta.dropped_events:
-        warnings.append(f"{meta.dropped_events:,} events were lost before they reached storage.")
+        lost = _counted(meta.dropped_events, "event")
+        warnings.append(f"Lost before they reached storage: {lost}.")
     if meta.quarantined_events:
-        warnings.append(f"{meta.quarantined_events:,} events could not be read and were set aside.")
+        aside = _counted(meta.quarantined_events, "event")
+        warnings.append(f"Set aside because they could not be read: {aside}.")
     if meta.log_gaps:
-        warnings.append(f"{meta.log_gaps:,} parts of log files were not stored.")
+        warnings.append(f"Not stored: {_counted(meta.log_gaps, 'part')} of log files.")
     warnings += [
-        f"{count:,} stored files were damaged ({reason.replace('_', ' ')}); the rest was read."
+        f"Damaged in storage ({reason.replace('_', ' ')}): {_counted(count, 'place')}; "
+        "the rest was read."
         for reason, count in meta.damage.items()
     ]
     return warnings
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def facts_of(meta: Meta) -> list[tuple[str, str]]:
@@ -27,6 +34,7 @@ def facts_of(meta: Meta) -> list[tuple[str, str]]:
     end = time_text(meta.end_ms)
     if end and not meta.is_end_known:
         end = f"about {end} (no end marker)"
+    prepared = time_text(meta.compiled_ms)
     seconds = meta.compile_duration_ms / 1000
     facts = [
         ("Namespace", meta.namespace),
@@ -39,7 +47,7 @@ def facts_of(meta: Meta) -> list[tuple[str, str]]:
         ("Python", meta.python_version),
         ("Storage layout", meta.generation),
         *((f"{name.replace('_', ' ').capitalize()}", f"{n:,}") for name, n in meta.counts.items()),
-        ("Prepared (UTC)", f"{time_text(meta.compiled_ms)}, in {seconds:.1f} s"),
+        ("Prepared (UTC)", f"{prepared}, in {seconds:.1f} s" if prepared else ""),
     ]
     facts += [
         (f"Left out: {reason.replace('_', ' ')}", f"{count:,}")

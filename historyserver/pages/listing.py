@@ -118,7 +118,7 @@ def list_page(
         cursor=query.cursor,
     )
     last = query.before + len(found.entries)
-    following = {"after": found.next_cursor, "n": last} if found.next_cursor else {}
+    cursor = found.next_cursor
     return ListPage(
         rows=tuple(_row(entry, now_ms, warning_of(entry)) for entry in found.entries),
         columns=tuple(_column(query, *column) for column in _COLUMNS),
@@ -130,7 +130,7 @@ def list_page(
         sort_text=query.sort_text,
         descending=query.descending,
         first_link=query.link() if query.cursor else "",
-        next_link=query.link(**following) if following else "",
+        next_link=query.link(after=cursor, n=last) if cursor else "",
     )
 
 

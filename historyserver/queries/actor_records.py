@@ -57,6 +57,16 @@ def all_actors(session: CompiledSession) -> list[ActorSources]:
     return list(found.values())
 
 
+def actor_ids(session: CompiledSession) -> list[str]:
+    """The ids of every actor, sorted."""
+    rows = session.connection().execute(
+        "SELECT actor_id FROM actors UNION"
+        " SELECT item FROM snapshots WHERE name IN (?, ?) AND item <> '' ORDER BY 1",
+        (snapshots.ACTOR_TABLE, snapshots.STATE_ACTORS),
+    )
+    return [row[0] for row in rows]
+
+
 def one_actor(session: CompiledSession, actor_id: str) -> ActorSources | None:
     """One actor, or None when the session never had it."""
     row = (

@@ -11,6 +11,7 @@ from historyserver.folding.records import ActorRecord
 from historyserver.queries import death_causes, snapshots
 from historyserver.queries.actor_records import (
     ActorSources,
+    actor_ids,
     all_actors,
     ended_message,
     is_over,
@@ -26,8 +27,20 @@ _OF_PLACEMENT_GROUP = re.compile(r"(?P<name>.+)_group_(?:\d+_)?[0-9a-f]{36}\Z")
 
 def list_actors(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/actors`. Raises `QueryError`."""
+    if not options.filters:
+        return _first_actors(session, options)
     rows = (state_row(session, actor) for actor in all_actors(session))
     return answer_list(rows, options, ACTORS, sort_key=lambda row: row["actor_id"])
+
+
+def _first_actors(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
+    """The list without filters: only what is shown is read."""
+    ids = actor_ids(session)
+    shown = ACTORS.shown(detail=options.detail)
+    found = (one_actor(session, actor_id) for actor_id in ids[: options.limit])
+    rows = [state_row(session, actor) for actor in found if actor is not None]
+    result = [{name: row.get(name) for name in shown} for row in rows]
+    return listing(result, total=len(ids), filtered=len(ids))
 
 
 def summarize_actors(session: CompiledSession, filters: tuple[Filter, ...]) -> dict[str, Any]:
@@ -121,10 +134,7 @@ def table_entry(session: CompiledSession, actor: ActorSources) -> dict[str, Any]
         "className": name,
         "state": record.state or entry.get("state") or "",
         "numRestarts": _restarts(record, entry.get("numRestarts")),
-        "timestamp": _timestamp(record, entry.get("timestamp")),
         "pid": record.pid or entry.get("pid") or 0,
-        "startTime": record.start_ns // 1_000_000 or entry.get("startTime") or 0,
-        "endTime": record.end_ns // 1_000_000 or entry.get("endTime") or 0,
         "reprName": record.repr_name or entry.get("reprName") or "",
         "labelSelector": record.label_selector or entry.get("labelSelector") or {},
         "actorClass": name,
@@ -132,6 +142,7 @@ def table_entry(session: CompiledSession, actor: ActorSources) -> dict[str, Any]
         "requiredResources": _plain_resources(
             record.required_resources or entry.get("requiredResources") or {}
         ),
+        **_times(record, actor.table),
     }
     if record.placement_group_id:
         entry["placementGroupId"] = record.placement_group_id
@@ -155,10 +166,23 @@ def _restarts(record: ActorRecord, known: Any) -> str:
     return str(max(record.num_restarts, int(known or 0)))
 
 
-def _timestamp(record: ActorRecord, known: Any) -> float:
-    """When the actor last changed; GCS writes its own clock just after the event's."""
+def _times(record: ActorRecord, table: dict[str, Any]) -> dict[str, Any]:
+    """When the actor started, ended and last changed.
+
+    Events have their own time, some milliseconds after GCS's. A snapshot of the same life of the
+    actor has GCS's, and so does one of the same end.
+    """
     latest = max((time_ns for _, time_ns in record.transitions), default=0)
-    return max(float(latest // 1_000_000), float(known or 0.0))
+    found = {
+        "startTime": record.start_ns // 1_000_000 or table.get("startTime") or 0,
+        "endTime": record.end_ns // 1_000_000 or table.get("endTime") or 0,
+        "timestamp": float(latest // 1_000_000 or table.get("timestamp") or 0),
+    }
+    if str(table.get("numRestarts")) != str(record.num_restarts):
+        return found
+    is_same_end = table.get("state") == record.state and not record.closed_state
+    exact = ("startTime", "endTime", "timestamp") if is_same_end else ("startTime",)
+    return found | {name: table[name] for name in exact if table.get(name)}
 
 
 def _plain_resources(resources: dict[str, Any]) -> dict[str, Any]:

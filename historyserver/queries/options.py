@@ -14,6 +14,7 @@ from historyserver.queries.problems import QueryError
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 10_000
+MAX_FILTERS = 100
 
 EQUAL = "="
 NOT_EQUAL = "!="
@@ -70,6 +71,8 @@ def filters_of(arguments: Mapping[str, Sequence[str]]) -> tuple[Filter, ...]:
             "filter_keys, filter_predicates and filter_values must be given equally often, "
             f"not {len(keys)}, {len(predicates)} and {len(values)} times."
         )
+    if len(keys) > MAX_FILTERS:
+        raise QueryError(f"At most {MAX_FILTERS} filters can be given, not {len(keys)}.")
     for predicate in predicates:
         if predicate not in PREDICATES:
             raise QueryError(

@@ -14,15 +14,14 @@ listed (drivers, those without a definition) are excluded by their row numbers, 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import msgspec
 
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import TaskDetail
+from historyserver.queries import task_facts
 from historyserver.queries.columns import TASKS
 from historyserver.queries.options import CONTAINS, EQUAL, NOT_EQUAL, Filter, flag
 
@@ -51,8 +50,11 @@ _NUMBERS = {
     "end_time_ms": "end_ms",
 }
 _INDEXED = frozenset(
-    {"task_id", "state", "name", "func", "job", "node", "worker", "actor", "parent", "error_type"}
-)
+    {
+        "task_id", "state", "name", "func", "job", "node", "worker", "pid", "actor", "parent",
+        "error_type",
+    }
+)  # fmt: skip
 _COUNTED = frozenset({"job", "func", "type", "state"})
 """The columns of `task_counts`."""
 _FREE_TEXT = frozenset({"name", "func"})
@@ -77,8 +79,6 @@ class Term:
     is_equality: bool = False
 
 
-_hidden_rows: WeakKeyDictionary[CompiledSession, dict[Term, tuple[int, ...]]] = WeakKeyDictionary()
-_hidden_lock = threading.Lock()
 _detail = msgspec.msgpack.Decoder(TaskDetail)
 
 
@@ -164,23 +164,9 @@ def _simplified(session: CompiledSession, term: Term) -> tuple[Term, ...]:
     if refused == 0:
         return ()
     if term.column == "type" and not term.is_equality and refused <= _MOST_HIDDEN:
-        rows = _refused_rows(session, term)
+        rows = task_facts.rows_but(session, term.sql.format(c=term.column), term.parameters)
         return (Term("row", f"row NOT IN ({', '.join('?' * len(rows))})", rows),)
     return (term,)
-
-
-def _refused_rows(session: CompiledSession, term: Term) -> tuple[int, ...]:
-    """The rows that do not meet a condition, found by one scan per session and remembered."""
-    with _hidden_lock:
-        known = _hidden_rows.setdefault(session, {})
-    rows = known.get(term)
-    if rows is None:
-        found = session.connection().execute(
-            f"SELECT row FROM tasks WHERE NOT coalesce({term.sql.format(c=term.column)}, 0)",  # noqa: S608
-            term.parameters,
-        )
-        rows = known[term] = tuple(row[0] for row in found)
-    return rows
 
 
 def _listed(session: CompiledSession, *, exclude_driver: bool) -> Term:
@@ -205,7 +191,8 @@ def _term(session: CompiledSession, item: Filter) -> Term:
 
 def _number(column: str, item: Filter) -> Term:
     comparison = {EQUAL: "=", NOT_EQUAL: "IS NOT"}.get(item.predicate, item.predicate)
-    return Term(column, f"{{c}} {comparison} ?", (int(item.value),))
+    is_equality = item.predicate == EQUAL
+    return Term(column, f"{{c}} {comparison} ?", (int(item.value),), is_equality=is_equality)
 
 
 def _blob(column: str, item: Filter) -> Term:

@@ -7,6 +7,7 @@ once per distinct value and copied into each row.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -189,9 +190,15 @@ class TaskRows:
 def state_events(transitions: list[tuple[str, int]]) -> list[StateEvent]:
     """Ray's list of states: one per state (the latest), in the order of Ray's enumeration."""
     latest = dict(transitions)
-    order = STATE_ORDER
-    states = sorted(latest, key=lambda state: order.get(state, 99))
-    return [StateEvent(state, float(latest[state] // 1_000_000)) for state in states]
+    return [
+        StateEvent(state, float(latest[state] // 1_000_000)) for state in _in_order(tuple(latest))
+    ]
+
+
+@functools.lru_cache(maxsize=1024)
+def _in_order(states: tuple[str, ...]) -> tuple[str, ...]:
+    """A session has few sequences of states and many attempts."""
+    return tuple(sorted(states, key=lambda state: STATE_ORDER.get(state, len(STATE_ORDER))))
 
 
 def profiling_data(profiles: list[Profile]) -> ProfilingData | None:

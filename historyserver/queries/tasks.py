@@ -1,25 +1,30 @@
 """Lists of task attempts.
 
-Rows come in start order, which is how they lie in the file, so a page is a range. Our paging:
-give `page_token=` (empty for the first page) and the answer's `data.next_page_token` names the
-next page, until it is null. Ray's clients never see it (they read `data.result` only).
+Rows come in start order, which is how they lie in the file, so a page is a range; the attempts
+of one task, asked for by its id, come latest first (see `_order`).
+
+Our paging: give `page_token=` (empty for the first page) and the answer's `data.next_page_token`
+names the next page, until it is null. Ray's clients never see it (they read `data.result` only).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries.options import ListOptions
+from historyserver.queries.options import EQUAL, ListOptions
 from historyserver.queries.problems import QueryError
 from historyserver.queries.task_filters import TaskConditions, clause, conditions, count
 from historyserver.queries.task_rows import DETAIL_COLUMNS, LISTED_COLUMNS, TaskRows
 
 _CHUNK_ROWS = 500
 """Rows that are objects at one time; the rest of an answer is JSON already."""
+
+_TOKEN = re.compile(r"row-[0-9a-f]{1,15}\Z")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,7 +36,7 @@ def tasks_json(session: CompiledSession, options: ListOptions) -> bytes:
     parts: list[bytes] = []
     last_row, returned = after, 0
     for last_row, size, part in _chunks(session, wanted, options, after):  # noqa: B007
-        parts.append(part)
+        parts += (part, b",")
         returned += size
     total, filtered = _counts(session, wanted, returned if _is_whole(options, returned) else None)
     head = (
@@ -41,7 +46,7 @@ def tasks_json(session: CompiledSession, options: ListOptions) -> bytes:
     tail = b'],"partial_failure_warning":"","warnings":null}%b}}' % _next_page(
         options, last_row if 0 < returned == options.limit else None
     )
-    return b"".join((head, b",".join(parts), tail))
+    return b"".join((head, *parts[:-1], tail))
 
 
 def list_tasks(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
@@ -55,8 +60,9 @@ def _chunks(
     """(row number of the last, how many, JSON items without brackets), chunk by chunk."""
     where, parameters = clause(session, wanted.all)
     columns = DETAIL_COLUMNS if options.detail else LISTED_COLUMNS
+    order = _order(session, options)
     cursor = session.connection().execute(
-        f"SELECT row, {columns} FROM tasks WHERE row > ? AND {where} ORDER BY row LIMIT ?",  # noqa: S608
+        f"SELECT row, {columns} FROM tasks WHERE row > ? AND {where} ORDER BY {order} LIMIT ?",  # noqa: S608
         (after, *parameters, options.limit),
     )
     rows = TaskRows(session)
@@ -67,6 +73,20 @@ def _chunks(
             else rows.listed(row[1:] for row in batch)
         )
         yield batch[-1][0], len(batch), _encode(made)[1:-1]
+
+
+def _order(session: CompiledSession, options: ListOptions) -> str:
+    """Start order; of one task the attempt first that answers for it.
+
+    Ray's page of a task asks for one row (`limit=1`). Ray itself answers with any attempt
+    (measured); here it is the latest, which tells how the task went, and for an actor's creation
+    the first, since Ray forgets those of restarts.
+    """
+    of_one_task = any(f.key == "task_id" and f.predicate == EQUAL for f in options.filters)
+    if not of_one_task or options.page_token is not None:
+        return "row"
+    creation = session.string_id("ACTOR_CREATION_TASK") or 0
+    return f"CASE type WHEN {creation} THEN attempt ELSE -attempt END"
 
 
 def _is_whole(options: ListOptions, returned: int) -> bool:
@@ -88,12 +108,9 @@ def _counts(
 def _row_of(token: str | None) -> int:
     if not token:
         return 0
-    try:
-        if token.startswith("row-"):
-            return int(token[4:], 16)
-    except ValueError:
-        pass
-    raise QueryError(f"page_token {token[:80]!r} is not one that this server gave.")
+    if not _TOKEN.match(token):
+        raise QueryError(f"page_token {token[:80]!r} is not one that this server gave.")
+    return int(token[4:], 16)
 
 
 def _next_page(options: ListOptions, last_row: int | None) -> bytes:

@@ -74,17 +74,23 @@ def line_blocks(
             yield b"".join(whole)
             whole.clear()
             whole_bytes = 0
-    last = b"".join(open_line)
     if open_bytes > max_line_bytes:
         damage.add(DamageReason.LINE_TOO_LONG, key, open_bytes)
-    elif last.strip():
-        if is_json(last):
-            whole += (last, b"\n")
-        else:
-            damage.add(DamageReason.TORN_LINE, key, len(last))
+    else:
+        whole.append(_last_line(b"".join(open_line), key, damage))
     block = b"".join(whole)
     if block:
         yield block
+
+
+def _last_line(line: bytes, key: str, damage: DamageLog) -> bytes:
+    """A line without its newline, completed when it is whole JSON."""
+    if not line.strip():
+        return b""
+    if is_json(line):
+        return line + b"\n"
+    damage.add(DamageReason.TORN_LINE, key, len(line))
+    return b""
 
 
 def gunzip(chunks: Iterable[bytes], *, key: str, damage: DamageLog) -> Iterator[bytes]:

@@ -7,6 +7,8 @@ names the generation of the session.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from historyserver.reading.damage import DamageLog, DamageReason
 from historyserver.reading.listing import Listing
 from historyserver.reading.source import EventFile, LogPart, SnapshotFile
@@ -43,24 +45,31 @@ def data_prefixes(ref: SessionRef) -> list[str]:
     return prefixes
 
 
-def markers(backend: Backend, ref: SessionRef, *, root: str) -> list[Generation]:
-    """Which markers of the session are there: A for the old tree's, C for the later one."""
+def markers(backend: Backend, ref: SessionRef, *, root: str) -> dict[Generation, int]:
+    """When each of the session's markers was written: A for the old tree's, C for the later."""
     bare = SessionRef(ref.namespace, ref.cluster, ref.session)
     keys = {legacy_marker_key(ref): Generation.A}
     if "_" not in ref.namespace:
         keys |= {marker_key(ref): Generation.C, marker_key(bare): Generation.C}
-    return [generation for key, generation in keys.items() if _exists(backend, root + key)]
+    found: dict[Generation, int] = {}
+    for key, generation in keys.items():
+        try:
+            modified_ms = backend.head(root + key).modified_ms
+        except NotFoundError:
+            continue
+        found[generation] = max(modified_ms, found.get(generation, 0))
+    return found
 
 
-def generation_of(listing: Listing, found: list[Generation]) -> Generation:
+def generation_of(listing: Listing, found: Collection[Generation]) -> Generation:
     """Name the generation, given what was listed and the markers.
 
     B of its first weeks has the uncompressed files of A and the marker of C.
     """
     data = listing.generation or listing.tree
     if data is None:
-        return found[-1] if found else Generation.C
-    if data is Generation.A and found == [Generation.C]:
+        return Generation.A if set(found) == {Generation.A} else Generation.C
+    if data is Generation.A and set(found) == {Generation.C}:
         return Generation.B
     return data
 
@@ -86,11 +95,3 @@ def _add(listing: Listing, info: ObjectInfo, *, root: str, damage: DamageLog) ->
         damage.add(DamageReason.UNKNOWN_KEY, info.key, info.size_bytes)
         return
     listing.mark(info)
-
-
-def _exists(backend: Backend, key: str) -> bool:
-    try:
-        backend.head(key)
-    except NotFoundError:
-        return False
-    return True

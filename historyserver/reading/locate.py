@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from historyserver.reading.damage import DamageLog
@@ -40,8 +40,7 @@ def locate(
 
     Args:
         backend: where.
-        ref: which session. One of a cluster that a RayJob or RayService owns needs the owner
-            for KubeRay's data; ours says itself who the owner is.
+        ref: which session; with its owner, which only our own tree tells by itself.
         roots: where to look below the storage root, each empty or ending with `/`.
         now_ms: the time now; the clock's when None.
         fresh_ms: see `state.our_verdict`.
@@ -53,16 +52,14 @@ def locate(
     """
     damage = DamageLog()
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    ours: OurTree | None = None
-    for root in roots:
-        tree = list_ours(backend, ref, root=root, damage=damage)
-        ours = tree if tree.found and ours is None else ours
+    trees = [list_ours(backend, ref, root=root, damage=damage) for root in roots]
+    ours = next((tree for tree in trees if tree.found), None)
     known = _with_owner(ref, ours)
-    listing, found = Listing(), list[Generation]()
+    listing, found = Listing(), dict[Generation, int]()
     for root in roots:
         listing.join(list_kuberay(backend, known, root=root, damage=damage))
         if ours is None:
-            found += markers(backend, known, root=root)
+            found |= markers(backend, known, root=root)
     if ours is None:
         if not listing.marks and not found:
             raise NotFoundError(f"{ref.namespace}/{ref.name}/{ref.session}: no such session")
@@ -102,12 +99,12 @@ def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
 
 
 def _kuberay_verdict(
-    listing: Listing, found: list[Generation], *, now_ms: int, windows_ms: tuple[int, int]
+    listing: Listing, found: Mapping[Generation, int], *, now_ms: int, windows_ms: tuple[int, int]
 ) -> Verdict:
     return kuberay_verdict(
         has_marker=bool(found),
         has_head_logs=any(path == HEAD_LOG for _, path in listing.logs),
-        newest_ms=listing.newest_ms,
+        newest_ms=max([listing.newest_ms, *found.values()]),
         now_ms=now_ms,
         fresh_ms=windows_ms[0],
         quiet_ms=windows_ms[1],

@@ -19,6 +19,12 @@ FRESH_MS = 2 * 60 * 1000
 KUBERAY_QUIET_MS = 10 * 60 * 1000
 """KubeRay's collector uploads events every 5 minutes; twice that without any means silence."""
 
+COME_BACK_MS = 60 * 60 * 1000
+"""So long after its last sign of life a lost collector of ours may still be restarted."""
+
+KUBERAY_IDLE_MS = 24 * 60 * 60 * 1000
+"""An idle cluster has no events. After so long without any, a session that nobody ended is over."""
+
 HEAD_LOG = "gcs_server.out"
 """Only a head node has this log."""
 
@@ -86,7 +92,8 @@ def our_verdict(
         return Verdict(SessionState.ENDED, StateReason.END_MARKER, settled=not fresh)
     if fresh:
         return Verdict(SessionState.RUNNING, StateReason.FRESH_MANIFEST, settled=False)
-    return Verdict(SessionState.UNCLEAN, StateReason.STALE_MANIFEST, settled=True)
+    settled = now_ms - newest_running_ms >= COME_BACK_MS
+    return Verdict(SessionState.UNCLEAN, StateReason.STALE_MANIFEST, settled)
 
 
 def kuberay_verdict(
@@ -103,7 +110,7 @@ def kuberay_verdict(
     Args:
         has_marker: the session's marker is there.
         has_head_logs: the log `HEAD_LOG` of some node is there.
-        newest_ms: when the newest object of the session was written, by the store's clock.
+        newest_ms: when the newest object or the marker was written, by the store's clock.
         now_ms: the time now.
         fresh_ms: how long workers may still upload after the head has.
         quiet_ms: how long nothing may have been written while the session runs.
@@ -114,6 +121,7 @@ def kuberay_verdict(
         return Verdict(SessionState.ENDED, StateReason.HEAD_LOGS, settled=age_ms >= fresh_ms)
     if age_ms < quiet_ms:
         return Verdict(SessionState.RUNNING, StateReason.FRESH_OBJECTS, settled=False)
+    settled = age_ms >= KUBERAY_IDLE_MS
     if has_marker:
-        return Verdict(SessionState.ENDED, StateReason.MARKED_AND_QUIET, settled=True)
-    return Verdict(SessionState.UNCLEAN, StateReason.UNMARKED_AND_QUIET, settled=True)
+        return Verdict(SessionState.ENDED, StateReason.MARKED_AND_QUIET, settled)
+    return Verdict(SessionState.UNCLEAN, StateReason.UNMARKED_AND_QUIET, settled)

@@ -96,22 +96,21 @@ class CollectorProcess:
         self._output = output
         self._file: BinaryIO = output.open("ab")
         self._start = output.stat().st_size
+        defaults = {
+            "--storage-backend": "local",
+            "--storage-local-dir": str(store),
+            "--ray-cluster-name": "c1",
+            "--ray-cluster-namespace": "ml",
+            "--ray-tmp-dir": str(ray.root),
+            "--events-port": "0",
+            "--metrics-port": "0",
+            # Nothing listens here: the dashboard is not part of these tests.
+            "--ray-dashboard-address": "http://127.0.0.1:9",
+        }
+        given = dict(option.split("=", 1) for option in options)
+        argv = [f"{name}={value}" for name, value in (defaults | given).items()]
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "collector",
-                "--storage-backend=local",
-                f"--storage-local-dir={store}",
-                "--ray-cluster-name=c1",
-                "--ray-cluster-namespace=ml",
-                f"--ray-tmp-dir={ray.root}",
-                "--events-port=0",
-                "--metrics-port=0",
-                # Nothing listens here: the dashboard is not part of these tests.
-                "--ray-dashboard-address=http://127.0.0.1:9",
-                *options,
-            ],
+            [sys.executable, "-m", "collector", *argv],
             stdout=self._file,
             stderr=subprocess.STDOUT,
             env={**os.environ, "LOG_LEVEL": "info"},

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import zstandard
+
 from collector.live import FinishReport, SessionShipping, ShippingSettings
 from collector.segments import Category, HotBlock, Segment, category_path
 from collector.sessions import RaySession
@@ -121,11 +123,10 @@ class Rig:
     current: SessionShipping | None = None
 
     @classmethod
-    def make(cls, tmp_path: Path, backend: Backend, **more: ShippingSettings) -> Rig:
+    def make(cls, tmp_path: Path, backend: Backend, *, settings: ShippingSettings = FAST) -> Rig:
         """A fresh one."""
-        return cls(
-            tmp_path, backend, ray_session(tmp_path), DiskJournal(tmp_path / "data"), **more
-        )
+        journal = DiskJournal(tmp_path / "data")
+        return cls(tmp_path, backend, ray_session(tmp_path), journal, settings)
 
     @property
     def logs(self) -> Path:
@@ -216,8 +217,6 @@ class Rig:
 
 
 def _content_bytes(data: bytes) -> int:
-    import zstandard
-
     return zstandard.get_frame_parameters(data).content_size
 
 

@@ -21,8 +21,8 @@ from collector.bodies import BodyReader
 from collector.envelope import Reason
 from collector.intake import Intake, Refusal, events_app, probe_routes
 from collector.server import listen
-from tests.collector.events import real_events, task_body, task_event
 from tests.collector.events import body as body_of
+from tests.collector.events import real_events, task_body, task_event
 from tests.collector.intake_rig import IntakeRig, stored_ids
 
 HEADERS = {"Content-Type": "application/json"}
@@ -319,7 +319,7 @@ def test_probes_and_metrics(tmp_path: Path) -> None:
 def test_no_event_content_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Events carry environment variables with secrets."""
     caplog.set_level("DEBUG")
-    secret = "hunter2"  # noqa: S105 - what must not be found
+    secret = "hunter2"
     bad = task_event(1) | {"sessionName": secret, "message": secret}
 
     async def work(server: Server) -> None:

@@ -114,6 +114,26 @@ def test_what_is_sealed_is_saved_before_the_shipper_sees_it(tmp_path: Path) -> N
     assert len(journal.sealed()) == 1
 
 
+def test_a_disk_that_fails_at_sealing_keeps_nothing_from_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was appended stays stored once: the append does not fail for it."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    journal = Journal(
+        tmp_path,
+        limits=JournalLimits(max_segment_bytes=1, reserve_bytes=0),
+        metrics=CollectorMetrics(),
+        before_seal=fail,
+    )
+    monkeypatch.setattr("collector.journal.active.os.fdatasync", fail)
+    journal.append(NODE_KEY, [LINE])
+    (segment,) = journal.sealed()
+    assert segment.path.read_bytes() == LINE + b"\n"
+
+
 def test_hot_blocks_cover_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks end at line ends, hold at most the block size, and are not told again once marked."""
     monkeypatch.setattr(journal_module, "HOT_BLOCK_BYTES", 50)
@@ -214,13 +234,16 @@ def test_a_failed_write_leaves_the_file_as_it_was(
     assert segment.events == 2
 
 
-def test_over_the_cap_everything_is_sealed_and_still_taken(tmp_path: Path) -> None:
+def test_over_the_cap_everything_is_sealed_and_still_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ray drops what it cannot hand over, so the cap presses shipping and refuses nothing."""
     journal = new_journal(tmp_path, JournalLimits(cap_bytes=40, reserve_bytes=0))
     for _ in range(4):
         journal.append(NODE_KEY, [LINE])
     assert journal.pressed
     journal.check_space(1000)
+    monkeypatch.setattr(journal_module, "PRESSED_S", 0.0)
     journal.rotate()
     assert [segment.events for segment in journal.sealed()] == [4]
 

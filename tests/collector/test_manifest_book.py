@@ -60,7 +60,11 @@ def test_merged_frame_takes_the_place_of_small_ones(tmp_path: Path) -> None:
     book.add_segment(4, 20, logs=[(frame(10, 20), 0), (frame(30, 5), 10)])
     book.save([tail(35)], EventTotals())
     frames = book.manifest(ended=False).logs[0].frames
-    assert [(f.seq, f.log_start, f.log_length) for f in frames] == [(1, 0, 10), (4, 10, 20), (4, 30, 5)]
+    assert [(f.seq, f.log_start, f.log_length) for f in frames] == [
+        (1, 0, 10),
+        (4, 10, 20),
+        (4, 30, 5),
+    ]
     assert book.unused_segments() == [2, 3]
 
 

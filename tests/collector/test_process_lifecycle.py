@@ -47,7 +47,7 @@ def test_real_events_and_logs_reach_storage(
     assert stored.log("worker.out") == "hello\n"
     manifest = stored.manifest()
     assert (manifest.state, manifest.role, manifest.session) == ("ended", "head", SESSION)
-    assert manifest.events.stored == len(set(e["eventId"] for e in events))
+    assert manifest.events.stored == len({e["eventId"] for e in events})
     assert sum(file.events for file in manifest.events.event_files) == manifest.events.stored
     assert not manifest.hot_events
     end = stored.end()
@@ -98,14 +98,14 @@ def test_a_fast_sender_is_never_refused(
     """60,000 events as fast as they go, one POST in flight as Ray does; memory stays bounded."""
     ray.start()
     collector = start_collector("--event-max-file-size=8Mi")
-    bodies = [task_body(start, 1000) for start in range(0, 60_000, 1000)]
-    url = collector.url
-    start_s = time.monotonic()
-    statuses = {collector.post(one) for one in bodies}
-    rate = 60_000 / (time.monotonic() - start_s)
-    assert url
-    assert statuses == {200}
-    assert rate > 2_000
+    collector.wait_message("listening", what="events")
+    slowest_s = 0.0
+    for start in range(0, 60_000, 1000):
+        data = task_body(start, 1000)
+        begin_s = time.monotonic()
+        assert collector.post(data) == 200
+        slowest_s = max(slowest_s, time.monotonic() - begin_s)
+    assert slowest_s < 3.0
     assert collector.rss_bytes() < 200 * 1024 * 1024
     ray.kill()
     collector.stop()
@@ -210,6 +210,43 @@ def test_ray_without_a_raylet_is_finished_and_followed_again_when_it_is_back(
     assert len(stored.event_ids()) == 20
     assert stored.log("raylet.out") == "raylet started\nagain\n"
     assert stored.end() is not None
+
+
+def test_a_raylet_that_starts_slowly_is_waited_for(
+    ray: RayDouble, stored: Stored, start_collector: Start
+) -> None:
+    """Its files are there half a minute before its socket on a busy node."""
+    ray.start()
+    ray.kill()
+    collector = start_collector("--ray-gone-after=100ms")
+    collector.wait_message("session found")
+    time.sleep(4)
+    assert not any(line["message"] == "session finished" for line in collector.messages())
+    assert stored.manifest().state == "running"
+    ray.raylet()
+    wait_for("raylet seen", lambda: collector.metric("raylet_up") == 1)
+    ray.kill()
+    collector.wait_message("session finished", reason="ray_gone")
+
+
+def test_events_and_lines_after_the_end_are_stored_too(
+    ray: RayDouble, stored: Stored, start_collector: Start
+) -> None:
+    """A driver outside Ray wrote its log 9 s after Ray's end; the end told first stands."""
+    ray.start()
+    collector = start_collector("--ray-gone-after=1s")
+    assert collector.post(task_body(0, 10)) == 200
+    collector.wait_message("session found")
+    ray.kill()
+    collector.wait_message("session finished", reason="ray_gone")
+    end = stored.end()
+    assert collector.post(task_body(10, 5)) == 200
+    ray.log("job-driver-1.log", "late line\n")
+    collector.stop()
+    assert len(stored.event_ids()) == 15
+    assert stored.log("job-driver-1.log") == "late line\n"
+    assert stored.manifest().state == "ended"
+    assert stored.end() == end
 
 
 def test_sessions_left_on_disk_are_finished(

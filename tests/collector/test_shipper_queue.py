@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,10 +79,8 @@ def test_urgent_and_small_ones_go_first(backend: LocalBackend) -> None:
         ("snapshot", Urgency.SMALL, 0),
         ("manifest", Urgency.MANIFEST, 0),
     ]:
-        future = shipper.submit(
-            name, lambda name=name: order.append(name), urgency=urgency, size_bytes=size
-        )
-        future.add_done_callback(lambda _: None)
+        work = partial(order.append, name)
+        shipper.submit(name, work, urgency=urgency, size_bytes=size)
     last = shipper.submit("delete", lambda: order.append("delete"), urgency=Urgency.CLEANING)
     gate.set()
     last.result(timeout=5)
@@ -123,7 +123,7 @@ def test_pauses_grow_to_a_minute(backend: LocalBackend) -> None:
             with shipper._condition:
                 shipper._condition.notify_all()
             time.sleep(0.002)
-    pauses = [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)]
+    pauses = [later - earlier for earlier, later in pairwise(tries)]
     assert pauses[0] < 10
     assert all(40 < pause < 120 for pause in pauses[-3:])
     shipper.close()

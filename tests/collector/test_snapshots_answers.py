@@ -68,14 +68,16 @@ def test_only_good_answers_count(status: int, body: bytes, expected: Rejection |
 
 def test_serve_emptied_at_shutdown_does_not_replace() -> None:
     """The controller goes first; its `applications: {}` says nothing about the session."""
-    full, empty = {"applications": {"app": {}}}, {"applications": {}}
+    full: object = {"applications": {"app": {}}}
+    empty: object = {"applications": {}}
     assert worse(endpoint(SERVE), full, empty, final=True, rejected_before=9) is Rejection.EMPTIER
     assert worse(endpoint(SERVE), full, empty, final=False, rejected_before=0) is Rejection.EMPTIER
 
 
 def test_serve_emptied_for_good_while_ray_runs_is_believed() -> None:
     """The user deleted the application: the live dashboard shows none, so do we."""
-    full, empty = {"applications": {"app": {}}}, {"applications": {}}
+    full: object = {"applications": {"app": {}}}
+    empty: object = {"applications": {}}
     assert worse(endpoint(SERVE), full, empty, final=False, rejected_before=2) is None
 
 
@@ -86,7 +88,9 @@ def test_what_never_vanishes_is_never_believed_empty() -> None:
         groups = endpoint(PLACEMENT_GROUPS)
         assert worse(groups, full, empty, final=final, rejected_before=9) is Rejection.EMPTIER
         jobs = endpoint(JOBS)
-        assert worse(jobs, [{"job_id": "1"}], [], final=final, rejected_before=9) is Rejection.EMPTIER
+        assert (
+            worse(jobs, [{"job_id": "1"}], [], final=final, rejected_before=9) is Rejection.EMPTIER
+        )
 
 
 def test_freed_objects_are_believed_while_ray_runs() -> None:
@@ -126,7 +130,7 @@ def test_node_page_without_hardware_does_not_replace() -> None:
     """The same for the page of one node."""
     page = node_detail("a", nodes=1)
     old = {"data": {"detail": {"hostname": "h", "raylet": {"state": "ALIVE"}}}}
-    new = {"data": {"detail": {"raylet": {}}}}
+    new: object = {"data": {"detail": {"raylet": {}}}}
     assert worse(page, old, new, final=True, rejected_before=0) is Rejection.LOST_STATS
     dead = {"data": {"detail": {"raylet": {"state": "DEAD"}}}}
     assert worse(page, old, dead, final=False, rejected_before=0) is None
@@ -140,7 +144,10 @@ def test_job_without_datasets_is_not_kept() -> None:
 
 def test_first_answer_is_taken_as_it_is() -> None:
     """Nothing to compare with."""
-    assert worse(endpoint(PLACEMENT_GROUPS), None, state_answer(), final=False, rejected_before=0) is None
+    assert (
+        worse(endpoint(PLACEMENT_GROUPS), None, state_answer(), final=False, rejected_before=0)
+        is None
+    )
 
 
 @pytest.mark.parametrize("odd", [None, 1, "x", [], {}, {"data": 3}, {"data": {"summary": {}}}])
@@ -159,7 +166,9 @@ def test_clocks_and_loads_are_no_change() -> None:
     new = {"now": 2.5, "cpu": 9.0, "raylet": {"state": "ALIVE", "storeStats": {"x": 2}}, "pid": 7}
     dead = {"now": 2.5, "cpu": 9.0, "raylet": {"state": "DEAD", "storeStats": {"x": 2}}, "pid": 7}
     assert digest(old, b"a") == digest(new, b"b") != digest(dead, b"c")
-    text = "======== Autoscaler status: 2026-11-30 20:05:{}.884326 ========\nNode status" + " " * 200
+    text = (
+        "======== Autoscaler status: 2026-11-30 20:05:{}.884326 ========\nNode status" + " " * 200
+    )
     assert digest(text.format("01"), b"") == digest(text.format("55"), b"")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from collector.sessions import RaySession
-from collector.tails import EndReason, LogChangedError, LogFrameData, LogTails, SkipReason
-from collector.tails.frames import FRAME_RAW_BYTES, decompress
+from collector.tails import EndReason, LogFrameData, LogTails
+from collector.tails.frames import decompress
 from tests.collector.shipping_kit import ray_session
 
 
@@ -118,7 +118,7 @@ def test_generations_rotated_out_are_numbered_in_order(session: RaySession) -> N
         "x.out.1.gone-3": b"2\n",
         "x.out.1.gone-4": b"3\n",
     }
-    assert all(earlier <= later for earlier, later in zip(names[1:], names[2:], strict=False))
+    assert all(earlier <= later for earlier, later in pairwise(names[1:]))
 
 
 def test_deleted_file_keeps_its_name_while_nobody_takes_it(session: RaySession) -> None:
@@ -227,100 +227,6 @@ def test_rewind_reads_again(session: RaySession) -> None:
     assert list(tails.read(max_raw_bytes=100)) == first
 
 
-def test_only_regular_files_of_the_session_are_followed(session: RaySession, tmp_path: Path) -> None:
-    """Sockets, pipes, links out of the session and second names are left out, and counted."""
-    logs = session.logs_dir
-    (logs / "real.log").write_bytes(b"real\n")
-    (logs / "link.log").symlink_to("real.log")
-    (logs / "absolute.log").symlink_to(session.session_dir / "inside.txt")
-    (session.session_dir / "inside.txt").write_bytes(b"inside\n")
-    (tmp_path / "secret").write_bytes(b"outside\n")
-    (logs / "out.log").symlink_to(tmp_path / "secret")
-    (logs / "dangling.log").symlink_to("nowhere")
-    (logs / "loop").symlink_to("loop")
-    (logs / "folder").symlink_to(session.session_dir)
-    os.mkfifo(logs / "pipe")
-    with socket.socket(socket.AF_UNIX) as server:
-        cwd = Path.cwd()
-        os.chdir(logs)
-        try:
-            server.bind("sock")
-        finally:
-            os.chdir(cwd)
-        tails = LogTails(session)
-        found = by_path(tails, drain(tails))
-        found = by_path(tails, {**{log.generation: b"" for log in tails.logs()}})
-    assert set(found) == {"real.log", "absolute.log"}
-    assert tails.skipped == {
-        SkipReason.NOT_REGULAR: 2,
-        SkipReason.SAME_FILE: 1,
-        SkipReason.OUTSIDE_SESSION: 1,
-        SkipReason.UNREADABLE: 2,
-        SkipReason.LINKED_DIRECTORY: 1,
-    }
-
-
-def test_names_of_all_kinds_are_followed(session: RaySession) -> None:
-    """Folders, spaces, Unicode, and bytes that are no Unicode."""
-    logs = session.logs_dir
-    (logs / "serve").mkdir()
-    (logs / "serve" / "réplique №1.log").write_bytes(b"a")
-    (logs / "with space.log").write_bytes(b"b")
-    Path(os.fsdecode(os.fsencode(logs) + b"/odd-\xff.log")).write_bytes(b"c")
-    tails = LogTails(session)
-    assert by_path(tails, drain(tails)) == {
-        "serve/réplique №1.log": b"a",
-        "with space.log": b"b",
-        "odd-\\xff.log": b"c",
-    }
-
-
-def test_no_logs_folder_is_no_error(session: RaySession) -> None:
-    """Ray makes it late."""
-    session.logs_dir.rmdir()
-    tails = LogTails(session)
-    tails.scan()
-    session.logs_dir.mkdir()
-    (session.logs_dir / "x").write_bytes(b"1")
-    assert list(drain(tails).values()) == [b"1"]
-
-
-def test_long_line_and_binary_data_are_cut_anywhere(session: RaySession) -> None:
-    """A line of 10 MB and zeros without a line end arrive byte for byte."""
-    line = b"x" * (10 * 1024 * 1024) + b"\nend\n"
-    binary = bytes(range(256)) * 20_000
-    (session.logs_dir / "line").write_bytes(line)
-    (session.logs_dir / "binary").write_bytes(binary)
-    tails = LogTails(session)
-    assert by_path(tails, drain(tails)) == {"line": line, "binary": binary}
-
-
-def test_frames_end_at_line_ends(session: RaySession) -> None:
-    """Frames of a long log are at most 1 MiB and begin with a line."""
-    line = b"a line of text that is not very long\n"
-    (session.logs_dir / "x").write_bytes(line * 100_000)
-    tails = LogTails(session)
-    tails.scan()
-    frames = list(tails.read(max_raw_bytes=2**30))
-    assert len(frames) > 3
-    for frame in frames:
-        raw = decompress(frame.data, raw_bytes=frame.log_length)
-        assert len(raw) <= FRAME_RAW_BYTES
-        assert raw.startswith(b"a line")
-        assert raw.endswith(b"\n")
-
-
-def test_small_logs_do_not_wait_for_a_large_one(session: RaySession) -> None:
-    """Within a small budget every small log gets its turn."""
-    (session.logs_dir / "large").write_bytes(b"l\n" * 5_000_000)
-    for number in range(20):
-        (session.logs_dir / f"small-{number}").write_bytes(b"s\n")
-    tails = LogTails(session)
-    tails.scan()
-    frames = list(tails.read(max_raw_bytes=2 * FRAME_RAW_BYTES))
-    assert len({frame.generation for frame in frames}) == 21
-
-
 def test_a_file_written_anew_in_place_has_its_last_content(session: RaySession) -> None:
     """debug_state.txt, which the raylet writes every 10 s, does not become a log per writing."""
     debug = session.logs_dir / "debug_state.txt"
@@ -354,33 +260,6 @@ def test_a_file_that_is_cut_again_and_again_counts_as_rewritten(session: RaySess
     assert len(tails.logs()) < 12
 
 
-def test_content_of_a_changed_log_is_refused(session: RaySession) -> None:
-    """A log that got shorter or other bytes while it is put is an error, not a wrong object."""
-    log = session.logs_dir / "x"
-    log.write_bytes(b"0123456789")
-    tails = LogTails(session)
-    drain(tails)
-    generation = tails.logs()[0].generation
-    assert b"".join(tails.content(generation, 2, 7)) == b"23456"
-    log.write_bytes(b"abc")
-    with pytest.raises(LogChangedError):
-        list(tails.content(generation, 0, 10))
-    log.unlink()
-    tails.close()
-    with pytest.raises(FileNotFoundError):
-        list(tails.content(generation, 0, 10))
-
-
-def test_few_descriptors_are_enough(session: RaySession) -> None:
-    """With more logs than descriptors, everything is still read."""
-    for number in range(50):
-        (session.logs_dir / f"{number}.log").write_bytes(b"%d\n" % number)
-    tails = LogTails(session, max_open_files=4)
-    found = by_path(tails, drain(tails))
-    assert found == {f"{number}.log": b"%d\n" % number for number in range(50)}
-    assert len(tails._descriptors._open) <= 4
-
-
 def test_retained_bytes_are_bounded(session: RaySession) -> None:
     """Deleted logs that storage cannot take yet are held up to a limit; beyond it they are gaps."""
     tails = LogTails(session, retain_bytes=150)
@@ -393,21 +272,6 @@ def test_retained_bytes_are_bounded(session: RaySession) -> None:
     gaps = {log.path: log.gap for log in tails.logs()}
     assert gaps == {"0.log": None, "1.log": (0, 81), "2.log": (0, 82)}
     assert list(drain(tails, scan=False).values()) == [b"x" * 80]
-
-
-def test_quiet_time_counts_from_the_last_growth(session: RaySession) -> None:
-    """The drain waits for files that were quiet for a while."""
-    clock = [100.0]
-    tails = LogTails(session, monotonic=lambda: clock[0])
-    log = session.logs_dir / "x"
-    log.write_bytes(b"1")
-    tails.scan()
-    clock[0] = 105.0
-    tails.scan()
-    assert tails.quiet_s() == 5.0
-    log.write_bytes(b"12")
-    tails.scan()
-    assert tails.quiet_s() == 0.0
 
 
 def test_logs_of_another_node_of_the_session_are_left_alone(session: RaySession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +15,6 @@ from tests.fidelity.asking import Answer
 from tests.fidelity.leaves import Leaf, leaves, normal_timeline
 
 FLOAT_TOLERANCE = 1e-9
-ABSENT = object()
 
 
 class Verdict(StrEnum):
@@ -35,6 +35,7 @@ class Rule:
     reason: str
     live: tuple[Any, ...] = ()  # the live values it is limited to; empty: any
     verdicts: tuple[Verdict, ...] = (Verdict.DIFFERS, Verdict.MISSING, Verdict.EXTRA)
+    place: str = ""  # a pattern that is found in the place, with its rows' identities
 
     def explains(self, difference: Difference) -> bool:
         """Whether this rule is about the difference."""
@@ -42,7 +43,8 @@ class Rule:
             fnmatchcase(difference.endpoint, self.endpoint)
             and fnmatchcase(difference.field, self.field)
             and difference.verdict in self.verdicts
-            and (not self.live or difference.live in self.live)
+            and (not self.live or _is_one_of(difference.live, self.live))
+            and re.search(self.place, difference.place) is not None
         )
 
 
@@ -68,6 +70,11 @@ class Compared:
     path: str
     equal: int
     differences: tuple[Difference, ...]
+
+
+def _is_one_of(value: Any, allowed: tuple[Any, ...]) -> bool:
+    """`in`, but False is not 0."""
+    return any(value == each and type(value) is type(each) for each in allowed)
 
 
 def compare(

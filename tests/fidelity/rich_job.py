@@ -4,6 +4,9 @@ About half a minute. It leaves things open on purpose: tasks that wait for resou
 not exist, a placement group that cannot be placed, actors that live, objects that are held.
 """
 
+# mypy: disable-error-code="untyped-decorator, attr-defined"
+# Ray makes of a class with its decorator something that has no static type.
+
 from __future__ import annotations
 
 import asyncio

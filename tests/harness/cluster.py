@@ -28,7 +28,7 @@ from tests.harness.network import Switch
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = Cluster(name="demo")
-JOB_TIMEOUT_S = 240.0
+JOB_TIMEOUT_S = 900.0
 JOIN_TIMEOUT_S = 120.0
 SETTLE_S = 15.0  # longer than the collectors wait between snapshots
 NODES_SCRIPT = f"""

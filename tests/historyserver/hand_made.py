@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 import zstandard
-from historyserver.sessions import OpenSession, Sessions
 
 from historyserver.access import Policy
 from historyserver.app import WebApp, create_app
@@ -20,6 +19,7 @@ from historyserver.dashboard import DashboardFiles
 from historyserver.folding.records import ActorRecord, LogInfo, NodeRecord, TaskDetail
 from historyserver.reading.source import LogPart
 from historyserver.reading.state import SessionState, StateReason
+from historyserver.sessions import OpenSession, Sessions
 from storage.backend import Backend
 from storage.layout import SessionRef
 
@@ -91,7 +91,7 @@ class HandMade:
         self._actors.append(ActorRecord(actor_id=actor_id, worker_id=worker, node_id=node))
         return self
 
-    def event(self, line: dict[str, object], *, job_id: str = "") -> HandMade:
+    def event(self, line: Mapping[str, object], *, job_id: str = "") -> HandMade:
         """Add a cluster event as Ray wrote it."""
         number = len(self._events)
         body = msgspec.json.encode(line).decode()

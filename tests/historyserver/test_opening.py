@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from historyserver.sessions import OpenSession
 
+from historyserver.sessions import OpenSession
 from storage.backend import Backend, UnavailableError
 from storage.layout import SessionRef
 from tests.historyserver.asking import Asker, refused
@@ -41,6 +41,7 @@ class BrokenSessions(FixedSessions):
     def peek(self, ref: SessionRef) -> OpenSession | None:
         """Nothing is open."""
         del ref
+        return None
 
     def open(self, ref: SessionRef) -> OpenSession:
         """Fail."""

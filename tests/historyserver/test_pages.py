@@ -136,7 +136,7 @@ def test_a_session_with_losses_is_marked_and_explained(
     assert "has gaps" in page(ask)
     html = page(ask, PREFIX.replace("/s/", "/about/") + "/")
     assert "This session is not complete" in html
-    for text in ("12 events were lost", "2 parts of log files", "3 stored files", "2.55.1"):
+    for text in ("12 events.", "2 parts of log files", "(torn line): 3 places", "2.55.1"):
         assert text in html
     assert f"../../../../../s/ml/raycluster/v170/{SESSION}/" in Links(html).links
 

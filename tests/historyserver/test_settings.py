@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from historyserver.cli import main
 from historyserver.settings import read_settings
 from storage.options import OptionError
+from tests.harness.compiled_samples import SESSIONS, kuberay_samples
 
 
 def flags(tmp_path: Path, *more: str) -> list[str]:
@@ -119,3 +123,31 @@ def test_help_and_version_need_no_settings(
     assert "usage: historyserver" in capsys.readouterr().out
     assert main([*command, "--version"], {}) == 0
     assert capsys.readouterr().out.startswith("historyserver ")
+
+
+def test_compiling_ahead_stores_what_a_server_will_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line of JSON; the compiled file is in storage for every replica."""
+    storage = tmp_path / "tree"
+    shutil.copytree(kuberay_samples() / "tree", storage)
+    argv = [
+        "compile",
+        f"ml/raycluster/v170/{SESSIONS['v170']}",
+        f"--cache-dir={tmp_path / 'cache'}",
+    ]
+    assert main([*argv, *flags(storage)], {}) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["counts"]["tasks"] >= 13
+    assert list((storage / "history").rglob("*.sqlite.zst"))
+
+
+def test_a_cache_of_another_user_is_not_trusted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled files are trusted, and the system's temporary folder is everybody's."""
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    user = os.geteuid()
+    monkeypatch.setattr("os.geteuid", lambda: user + 1)
+    assert main(flags(tmp_path), {}) == 2
+    assert "belongs to another user" in capsys.readouterr().err

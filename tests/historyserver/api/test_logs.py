@@ -108,9 +108,9 @@ def test_globs_that_leave_the_folder_are_refused(
 def test_a_glob_of_many_stars_takes_no_time(backend: Backend, hand_made: HandMade) -> None:
     """No pattern makes the server think for long."""
     ask = asker(backend, hand_made.log("/".join("a" * 60) + ".log", b"x"))
-    started_s = time.monotonic()
+    started_s = time.thread_time()
     ask.json(LIST, query_string={"node_id": HEAD, "glob": "**/*a*a*a*a*a*b/" * 20 + "x"})
-    assert time.monotonic() - started_s < 1
+    assert time.thread_time() - started_s < 1
 
 
 def test_missing_and_unknown_nodes_are_told_apart(backend: Backend, hand_made: HandMade) -> None:
@@ -354,13 +354,13 @@ def test_the_tail_of_a_gigabyte_is_quick_and_small(
     hand_made.log_parts("big.log", [LogPart(key, 0, size_bytes)], size_bytes)
     ask = asker(backend, hand_made)
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started_s = time.perf_counter()
+    started_s = time.thread_time()
     response = ask.session(
         f"{TEXT}?node_id={HEAD}&filename=big.log&lines=1000&filter_ansi_code=true"
     )
-    seconds = time.perf_counter() - started_s
+    seconds = time.thread_time() - started_s
     assert response.data == line * 1000
-    assert seconds < 0.5
+    assert seconds < 0.1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 40_000
 
 

@@ -64,6 +64,31 @@ def test_bad_options_are_refused_in_one_shape(asker: Asker, resource: str, query
     assert refused(asker.session(f"/api/v0/{resource}?{query}"), "bad_request")
 
 
+@pytest.mark.parametrize(
+    "value", ["%ff", "%00", "%ed%a0%80", "%F0%9F%99%82", "..%2f..", "a" * 5000]
+)
+@pytest.mark.parametrize("key", ["name", "task_id", "job_id", "state"])
+def test_any_bytes_can_be_a_filter_value(asker: Asker, key: str, value: str) -> None:
+    """They match nothing; they break nothing."""
+    query = f"filter_keys={key}&filter_predicates=%3D&filter_values={value}"
+    assert rows(asker.json(f"/api/v0/tasks?{query}")) == []
+
+
+@pytest.mark.parametrize("name", ["%ff", "%00", "..", "a" * 5000, "%F0%9F%99%82"])
+def test_any_bytes_can_be_an_id(asker: Asker, name: str) -> None:
+    """An unknown entity, whatever its name: Ray's answer or an error in one shape."""
+    assert asker.json(f"/logical/actors/{name}")["data"]["detail"] is None
+    assert asker.json(f"/nodes/{name}")["data"]["detail"]["workers"] == []
+    refused(asker.session(f"/api/jobs/{name}"), "not_found")
+    refused(asker.session(f"/api/v0/tasks/{name}"), "not_found")
+
+
+@pytest.mark.parametrize("path", ["/logical/actors", "/nodes", "/api/jobs", "/api/v0/tasks"])
+def test_slashes_in_an_id_lead_nowhere(asker: Asker, path: str) -> None:
+    """There is no such route, and no 404 either."""
+    refused(asker.session(f"{path}/..%2f..%2fetc"), "not_kept")
+
+
 def test_refusals_have_rays_words(asker: Asker) -> None:
     """Status, result and message begin as Ray's."""
     expected = live("tasks_limit_too_big")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from historyserver.catalogue import Catalogue, SessionEntry
-from storage.backend import Backend, UnavailableError
-from storage.faults import Fault, FaultyBackend, Verb
+from historyserver.catalogue import Catalogue
+from storage.faults import FaultyBackend, Verb
 from storage.layout import (
     SessionRef,
     catalogue_key,
     end_key,
-    kuberay_session_prefix,
     legacy_marker_key,
     marker_key,
     session_started_ms,
@@ -24,47 +21,14 @@ from storage.layout import (
 from storage.local import LocalBackend
 from storage.wire import CatalogueEntry, encode_catalogue_entry
 from tests.historyserver.catalogue.conftest import Clock
+from tests.historyserver.catalogue.written import (
+    CatalogueOf,
+    put_entry,
+    put_events,
+    ref_of,
+    told,
+)
 from tests.historyserver.reading.stored import V162, V170, OurWriter, objects_below
-
-CatalogueOf = Callable[[Backend], Catalogue]
-NODE = "c" * 56
-
-
-def ref_of(number: int, cluster: str = "rl", namespace: str = "ml") -> SessionRef:
-    """Sessions one second apart, the higher the newer."""
-    return SessionRef(
-        namespace,
-        cluster,
-        f"session_2026-11-{1 + number // 60:02d}_10-00-{number % 60:02d}_000001_7",
-    )
-
-
-def put_entry(
-    store: LocalBackend, ref: SessionRef, *, ended_ms: int = 0, state: str = "", size_bytes: int = 0
-) -> None:
-    entry = CatalogueEntry(
-        namespace=ref.namespace,
-        cluster=ref.cluster,
-        owner_kind=ref.owner_kind,
-        owner_name=ref.owner_name,
-        session=ref.session,
-        started_ms=session_started_ms(ref.session),
-        ended_ms=ended_ms,
-        state=state or ("ended" if ended_ms else "running"),
-        size_bytes=size_bytes,
-        nodes=2,
-        jobs=3,
-    )
-    store.put(catalogue_key(ref), encode_catalogue_entry(entry))
-
-
-def put_events(store: LocalBackend, ref: SessionRef) -> None:
-    key = f"{kuberay_session_prefix(ref)}{NODE}/node_events/{NODE}-2026-11-30-21-1.jsonl"
-    store.put(key, b"")
-
-
-def told(entry: SessionEntry) -> tuple[str, str]:
-    return entry.state.value, entry.reason.value
 
 
 def test_the_sessions_of_both_released_collectors_are_listed(
@@ -223,6 +187,22 @@ def test_old_sessions_stay_reachable_while_a_new_one_runs(
     assert (old.ref, live.ref) == (ref_of(1), ref_of(2))
 
 
+def test_a_session_that_goes_on_after_a_quiet_time_runs_again(tmp_path: Path, clock: Clock) -> None:
+    """KubeRay stores no end, so silence is only a guess and is looked at again."""
+    start_s = time.time()
+    store = LocalBackend(tmp_path)
+    store.put(marker_key(ref_of(1)), b"")
+    catalogue = Catalogue(store, monotonic_s=clock, now_s=lambda: start_s + clock.now_s)
+    assert told(catalogue.sessions()[0]) == ("running", "fresh_objects")
+    clock.now_s = 1_000
+    assert told(catalogue.sessions()[0]) == ("ended", "marked_and_quiet")
+    put_events(store, ref_of(1))
+    for path in tmp_path.rglob("*.jsonl"):
+        os.utime(path, (start_s + 1_050, start_s + 1_050))
+    clock.now_s = 1_200
+    assert told(catalogue.sessions()[0]) == ("running", "fresh_objects")
+
+
 def test_keys_that_name_no_session_are_counted(
     store: LocalBackend, catalogue_of: CatalogueOf
 ) -> None:
@@ -258,164 +238,3 @@ def test_an_entry_with_an_impossible_owner_is_listed_without(
     )
     store.put(catalogue_key(ref_of(1)), encode_catalogue_entry(entry))
     assert [entry.ref for entry in catalogue_of(store).sessions()] == [ref_of(1)]
-
-
-def test_the_list_is_renewed_when_it_is_old(
-    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
-) -> None:
-    """Within the time to live no call reaches the store."""
-    put_entry(store, ref_of(1), ended_ms=5)
-    counting = FaultyBackend(store)
-    catalogue = catalogue_of(counting)
-    assert len(catalogue.sessions()) == 1
-    before = len(counting.calls)
-    put_entry(store, ref_of(2), ended_ms=5)
-    clock.now_s = 9.9
-    assert len(catalogue.sessions()) == 1
-    assert catalogue.find("ml", "raycluster", "rl", ref_of(1).session) is not None
-    assert len(counting.calls) == before
-    clock.now_s = 10
-    assert len(catalogue.sessions()) == 2
-
-
-def test_a_renewal_reads_only_what_changed(
-    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
-) -> None:
-    """Entries are kept by their etag; a changed one is read again, one deleted is dropped."""
-    for number in range(20):
-        put_entry(store, ref_of(number), ended_ms=5)
-    counting = FaultyBackend(store)
-    catalogue = catalogue_of(counting)
-    catalogue.sessions()
-    counting.calls.clear()
-    put_entry(store, ref_of(7), ended_ms=9_000)
-    store.delete(catalogue_key(ref_of(8)))
-    clock.now_s = 10
-    entries = catalogue.sessions()
-    assert [key for verb, key in counting.calls if verb is Verb.GET] == [catalogue_key(ref_of(7))]
-    assert len(entries) == 19
-    assert [entry.end_ms for entry in entries if entry.ref == ref_of(7)] == [9_000]
-
-
-def test_a_name_that_is_newer_than_the_list_is_looked_for(
-    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
-) -> None:
-    """Unmarked sessions come with the scan of folders, which is rarer than the list."""
-    catalogue = catalogue_of(store)
-    assert catalogue.sessions() == []
-    put_events(store, ref_of(1))
-    clock.now_s = 11
-    assert catalogue.sessions() == []
-    found = catalogue.find("ml", "raycluster", "rl", ref_of(1).session)
-    assert found is not None
-    assert told(found) == ("running", "fresh_objects")
-
-
-def test_a_failing_store_leaves_the_old_list(
-    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
-) -> None:
-    """And is not asked again at once; with no list yet, the failure is told."""
-    put_entry(store, ref_of(1), ended_ms=5)
-    faulty = FaultyBackend(store)
-    catalogue = catalogue_of(faulty)
-    faulty.plan = [Fault(verb=Verb.LIST, error=UnavailableError, times=None)]
-    with pytest.raises(UnavailableError):
-        catalogue.sessions()
-    faulty.plan = []
-    assert len(catalogue.sessions()) == 1
-    faulty.plan = [Fault(verb=Verb.LIST, error=UnavailableError, times=None)]
-    clock.now_s = 10
-    assert len(catalogue.sessions()) == 1
-    asked = len(faulty.calls)
-    assert len(catalogue.sessions()) == 1
-    assert len(faulty.calls) == asked
-    faulty.plan = []
-    put_entry(store, ref_of(2), ended_ms=5)
-    clock.now_s = 20
-    assert len(catalogue.sessions()) == 2
-
-
-def test_one_thread_renews_and_the_others_do_not_wait(
-    store: LocalBackend, catalogue_of: CatalogueOf, clock: Clock
-) -> None:
-    """They get the list as it was."""
-    put_entry(store, ref_of(1), ended_ms=5)
-    faulty = FaultyBackend(store)
-    catalogue = catalogue_of(faulty)
-    catalogue.sessions()
-    lists = sum(verb is Verb.LIST for verb, _ in faulty.calls)
-    faulty.plan = [Fault(verb=Verb.LIST, delay_s=0.5)]
-    clock.now_s = 10
-    renewing = threading.Thread(target=catalogue.sessions)
-    renewing.start()
-    time.sleep(0.1)
-    started_s = time.perf_counter()
-    for _ in range(20):
-        assert len(catalogue.sessions()) == 1
-    assert time.perf_counter() - started_s < 0.3
-    renewing.join()
-    renewed = sum(verb is Verb.LIST for verb, _ in faulty.calls) - lists
-    assert renewed <= lists
-
-
-def test_the_first_list_is_made_once_for_all_threads(
-    store: LocalBackend, catalogue_of: CatalogueOf
-) -> None:
-    """A server that starts under load does not list the bucket once per request."""
-    put_entry(store, ref_of(1), ended_ms=5)
-    alone = FaultyBackend(store)
-    catalogue_of(alone).sessions()
-    faulty = FaultyBackend(store, [Fault(verb=Verb.LIST, delay_s=0.2)])
-    catalogue = Catalogue(faulty)
-    sizes: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: sizes.append(len(catalogue.sessions()))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sizes == [1] * 8
-    assert len(faulty.calls) == len(alone.calls)
-
-
-def test_sessions_may_be_written_while_they_are_listed(store: LocalBackend) -> None:
-    """Every list is whole: what was there before it began is in it."""
-    catalogue = Catalogue(store, ttl_s=0, scan_s=0)
-    written = threading.Event()
-
-    def write() -> None:
-        for number in range(40):
-            put_entry(store, ref_of(number), ended_ms=number % 2)
-            OurWriter(store, ref_of(number)).start()
-            put_events(store, ref_of(number))
-        written.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    seen = 0
-    while not written.is_set():
-        size = len(catalogue.sessions())
-        assert size >= seen
-        seen = size
-    writer.join()
-    assert len(catalogue.sessions()) == 40
-
-
-def test_ten_thousand_sessions_are_listed_quickly(tmp_path: Path, clock: Clock) -> None:
-    """All of them, not the newest hundred; a renewal touches the markers only."""
-    refs = [ref_of(number % 1500, f"c{number}") for number in range(10_000)]
-    for ref in refs:
-        path = tmp_path / marker_key(ref)
-        path.parent.mkdir(parents=True)
-        path.touch()
-    catalogue = Catalogue(LocalBackend(tmp_path), monotonic_s=time.perf_counter, ttl_s=0)
-    started_s = time.process_time()
-    assert len(catalogue.sessions()) == 10_000
-    first_s = time.process_time() - started_s
-    started_s = time.process_time()
-    found = catalogue.find("ml", "raycluster", "c77", refs[77].session)
-    known_s = time.process_time() - started_s
-    assert found is not None
-    assert first_s < 10
-    assert known_s < 0.005

@@ -145,6 +145,20 @@ def test_death_that_only_a_snapshot_tells_is_believed(tmp_path: Path) -> None:
     assert one(session)["endTime"] == died["endTime"]
 
 
+def test_times_of_a_snapshot_are_gcs_own(tmp_path: Path) -> None:
+    """Events are stamped some milliseconds later; a snapshot of an earlier life does not count."""
+    gcs = {"state": "DEAD", "numRestarts": "1", "startTime": 5, "endTime": 7, "timestamp": 8.0}
+    for numbers, expected in (
+        (gcs, (5, 7, 8.0)),
+        ({**gcs, "state": "ALIVE", "endTime": 0}, (5, START_MS + 5000, START_MS + 5000.0)),
+        ({**gcs, "numRestarts": "0"}, (START_MS, START_MS + 5000, START_MS + 5000.0)),
+    ):
+        path = tmp_path / "-".join(map(str, expected))
+        kept = {(snapshots.ACTOR_TABLE, ACTOR): numbers}
+        actor = one(build(path, actors=[record()], snapshots=kept))
+        assert (actor["startTime"], actor["endTime"], actor["timestamp"]) == expected
+
+
 def test_actor_known_from_one_snapshot_shows_in_both_views(tmp_path: Path) -> None:
     """Its events were lost; neither view may lack it."""
     table = live("logical_actor_detail_DEAD")["data"]["detail"]

@@ -19,7 +19,13 @@ from historyserver.queries import actors, jobs, nodes, placement_groups, tasks, 
 from historyserver.queries.lineage import prepared_lineage, summary_by_lineage
 from historyserver.queries.options import ListOptions
 from historyserver.queries.task_summaries import summary_by_function
-from tests.harness.compiled_samples import Version, compile_kuberay_sample, kuberay_live
+from tests.harness.compiled_samples import (
+    Version,
+    compile_events,
+    compile_kuberay_sample,
+    kuberay_live,
+    kuberay_samples,
+)
 from tests.historyserver.queries.comparing import different_fields, unpacked
 
 ALL = ListOptions(detail=True, limit=10_000)
@@ -162,15 +168,22 @@ def test_timeline_equals_live(session: CompiledSession, version: Version) -> Non
     assert _spans(ours) == _spans(kuberay_live(version, "timeline"))
 
 
-def test_errors_of_failed_tasks_do_not_depend_on_file_order(session: CompiledSession) -> None:
-    """KubeRay's server lost them when the head's node id sorts before the worker's."""
+@pytest.mark.parametrize("backwards", [False, True])
+def test_errors_of_failed_tasks_do_not_depend_on_file_order(
+    tmp_path: Path, backwards: bool
+) -> None:
+    """KubeRay's server lost them when the head's node id sorts before the worker's (fault 1)."""
+    files = sorted((kuberay_samples() / "tree" / "cluster-history").rglob("*.jsonl"))
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    session = compile_events(events[::-1] if backwards else events, tmp_path / "compiled")
     (failed,) = [row for row in rows(tasks.list_tasks(session, ALL)) if row["state"] == "FAILED"]
+    session.close()
     assert failed["error_type"] == "TASK_EXECUTION_EXCEPTION"
     assert "this task fails on purpose" in failed["error_message"]
 
 
 def test_nodes_and_actors_of_a_dead_session_are_dead(session: CompiledSession) -> None:
-    """KubeRay's server shows them ALIVE for ever."""
+    """KubeRay's server shows them ALIVE for ever (fault 9)."""
     assert {row["state"] for row in rows(nodes.list_nodes(session, ALL))} == {"DEAD"}
     assert {row["state"] for row in rows(actors.list_actors(session, ALL))} == {"DEAD"}
 
@@ -183,7 +196,7 @@ def test_logs_page_still_lists_the_nodes(session: CompiledSession) -> None:
 
 
 def test_actors_have_the_address_of_their_alive_event(session: CompiledSession) -> None:
-    """KubeRay's server answers pid 0, no ip and no port."""
+    """KubeRay's server answers pid 0, no ip and no port (fault 9)."""
     for actor in actors.actor_table(session)["data"]["actors"].values():
         address = actor["address"]
         assert actor["pid"] > 0
@@ -195,7 +208,7 @@ def test_actors_have_the_address_of_their_alive_event(session: CompiledSession) 
 def test_finished_job_has_status_and_runtime_env(
     session: CompiledSession, version: Version
 ) -> None:
-    """KubeRay's server leaves both empty."""
+    """KubeRay's server leaves both empty (fault 9)."""
     (job,) = jobs.all_jobs(session)
     assert job["status"] == "SUCCEEDED"
     assert job["message"] == "Job finished successfully."

@@ -57,7 +57,9 @@ def test_no_token_is_shown_to_who_asks_for_none(session: CompiledSession) -> Non
     assert set(list_tasks(session, ListOptions())["data"]) == {"result"}
 
 
-@pytest.mark.parametrize("token", ["x", "row-", "row-xyz", "row-1; DROP TABLE tasks"])
+@pytest.mark.parametrize(
+    "token", ["x", "row-", "row-xyz", "row-1; DROP TABLE tasks", "row-" + "f" * 16]
+)
 def test_foreign_token_is_refused(session: CompiledSession, token: str) -> None:
     """Never taken as the first page."""
     with pytest.raises(QueryError, match="page_token"):
@@ -91,6 +93,10 @@ def test_detail_is_read_as_the_page_and_as_the_cli_write_it(text: str, value: bo
         (
             {"filter_keys": ["name"], "filter_predicates": ["~"], "filter_values": ["x"]},
             "Unsupported filter predicate ~",
+        ),
+        (
+            {name: ["x"] * 101 for name in ("filter_keys", "filter_predicates", "filter_values")},
+            "At most 100 filters",
         ),
     ],
 )

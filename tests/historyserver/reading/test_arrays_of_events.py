@@ -19,7 +19,9 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=12),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["eventId", 'a"}],[{', "x\\", "é"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["event", 'a"}],[{"eventId":', "x\\", "é"]), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )
@@ -97,6 +99,19 @@ def test_a_broken_element_does_not_take_its_neighbours(damage: DamageLog) -> Non
     assert damage.counts()["corrupt_element"] >= 2
 
 
+def test_a_wrong_guess_of_a_cut_is_noticed(damage: DamageLog) -> None:
+    """A value that looks like the start of an event, inside of one."""
+    inner = [{"x": 1}, {"eventId": "inner"}, {"eventId": "inner"}]
+    events = [{"eventId": f"id{n}", "nested": inner} for n in range(50)]
+    text = json.dumps(events).encode()
+    for block_bytes in (500, 700, 1100):
+        assert (
+            lines_of(text, cuts=list(range(0, 5000, 90)), damage=damage, block_bytes=block_bytes)
+            == events
+        )
+    assert not damage.items
+
+
 def test_arrays_in_a_row_are_one(damage: DamageLog) -> None:
     """Nothing that KubeRay writes, but appending writers exist."""
     text = b"[1,2]\n[3]\n [] [4 , 5]"
@@ -150,7 +165,7 @@ def test_a_huge_element_costs_linear_time(damage: DamageLog) -> None:
     """One event of 16 MB in small chunks: it is not scanned again with each of them."""
     text = json.dumps([{"eventId": "a"}, {"x": "y" * 16_000_000}, {"eventId": "b"}]).encode()
     chunks = [text[n : n + 65_536] for n in range(0, len(text), 65_536)]
-    started_s = time.perf_counter()
+    started_s = time.process_time()
     blocks = list(array_blocks(chunks, key="k", damage=damage))
     assert b"".join(blocks).count(b"\n") == 3
-    assert time.perf_counter() - started_s < 3
+    assert time.process_time() - started_s < 3

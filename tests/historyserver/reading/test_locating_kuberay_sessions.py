@@ -25,6 +25,7 @@ from tests.historyserver.reading.stored import (
 )
 
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 
 
 def event_ids(backend: Backend, source: SessionSource) -> list[str]:
@@ -166,8 +167,10 @@ def test_neither_marker_nor_logs_are_needed(store: LocalBackend, sample_tree: Pa
         (3 * MINUTE_MS, False, True, "ended", "head_logs", True),
         (9 * MINUTE_MS, True, False, "running", "fresh_objects", False),
         (9 * MINUTE_MS, False, False, "running", "fresh_objects", False),
-        (11 * MINUTE_MS, True, False, "ended", "marked_and_quiet", True),
-        (11 * MINUTE_MS, False, False, "unclean", "unmarked_and_quiet", True),
+        (11 * MINUTE_MS, True, False, "ended", "marked_and_quiet", False),
+        (11 * MINUTE_MS, False, False, "unclean", "unmarked_and_quiet", False),
+        (25 * HOUR_MS, True, False, "ended", "marked_and_quiet", True),
+        (25 * HOUR_MS, False, False, "unclean", "unmarked_and_quiet", True),
     ],
 )
 def test_the_state_is_told_by_logs_marker_and_age(

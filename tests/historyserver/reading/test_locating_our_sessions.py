@@ -156,7 +156,8 @@ MINUTE_MS = 60_000
     ("end", "head", "age_ms", "state", "reason", "settled"),
     [
         (False, "running", MINUTE_MS, "running", "fresh_manifest", False),
-        (False, "running", 3 * MINUTE_MS, "unclean", "stale_manifest", True),
+        (False, "running", 3 * MINUTE_MS, "unclean", "stale_manifest", False),
+        (False, "running", 61 * MINUTE_MS, "unclean", "stale_manifest", True),
         (True, "running", 3 * MINUTE_MS, "ended", "end_marker", True),
         (True, "running", MINUTE_MS, "ended", "end_marker", False),
         (False, "ended", 3 * MINUTE_MS, "ended", "end_marker", True),
@@ -172,7 +173,7 @@ def test_the_state_is_told_by_marker_and_manifests(
     reason: str,
     settled: bool,
 ) -> None:
-    """`settled` is False while a worker may still drain after the head has ended."""
+    """`settled` is False while a worker may still drain, or a lost collector come back."""
     if end:
         writer.end(ended_ms=9_000)
     writer.manifest(state=head)

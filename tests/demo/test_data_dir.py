@@ -1,0 +1,72 @@
+"""What the demo refuses before it starts anything."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from demo.collector import REPOSITORY
+from demo.data_dir import MARKER, check_port_free, prepare
+from demo.progress import DemoError
+
+
+def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo's command line."""
+    return subprocess.run(
+        [sys.executable, "-m", "demo", *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    """A folder with foreign files is left alone."""
+    precious = tmp_path / "precious"
+    precious.write_text("data")
+    with pytest.raises(DemoError, match="choose another folder with --data-dir"):
+        prepare(tmp_path)
+    assert list(tmp_path.iterdir()) == [precious]
+
+
+def test_second_run_keeps_stored_sessions(tmp_path: Path) -> None:
+    """Storage and cache stay; what belongs to one run is emptied."""
+    data = prepare(tmp_path / "data")
+    (data.storage / "session").write_text("kept")
+    (data.ray / "session_old").mkdir()
+    again = prepare(tmp_path / "data")
+    assert (again.storage / "session").exists()
+    assert list(again.ray.iterdir()) == []
+    assert (again.root / MARKER).exists()
+
+
+def test_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
+    """A file cannot hold the data."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DemoError, match="is not a folder"):
+        prepare(tmp_path / "file")
+
+
+def test_taken_port_is_named() -> None:
+    """The message has the port and the way out."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(DemoError, match=rf"port {port} .*--port"):
+            check_port_free(port)
+
+
+def test_command_refuses_a_taken_port_before_anything_is_made(tmp_path: Path) -> None:
+    """One line on stderr, status 1, no folder, no Ray."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = demo("--once", "--port", str(port), "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"demo: error: port {port}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "data").exists()
