@@ -94,8 +94,7 @@ class Shipping:
         metrics: ShippingMetrics,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.ref, self.session = ref, session
-        self.shipper, self.metrics = shipper, metrics
+        self.ref, self.session, self.shipper, self.metrics = ref, session, shipper, metrics
         self.wake = threading.Event()
         self.pressed = False
         self.cut_at_s: float | None = None
@@ -188,7 +187,7 @@ class Shipping:
 
     @property
     def idle(self) -> bool:
-        """No upload is queued or running."""
+        """No upload waits or runs."""
         return not self._jobs
 
     def submit(

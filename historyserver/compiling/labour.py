@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from historyserver.compiling.lineages import render_lineage
+from historyserver.compiling.lineages import lineage_row, render_lineage
 from historyserver.compiling.spill import read_frames, write_frame
 from historyserver.compiling.units import Unit, blocks
 from historyserver.folding.attempts import Attempt, merge_attempts
@@ -106,9 +106,14 @@ class Labourer:
         rows = list(RowMaker(plan.context, plan.shapes).rows(merged))
         merged.clear()
         rows.sort()
-        with row_path(self._folder, partition).open("wb") as file:
+        with (
+            _row_path(self._folder, partition).open("wb") as file,
+            _lineage_path(self._folder, partition).open("wb") as lineage,
+        ):
             for start in range(0, len(rows), ROWS_PER_FRAME):
-                write_frame(file, _encode(rows[start : start + ROWS_PER_FRAME]))
+                part = rows[start : start + ROWS_PER_FRAME]
+                write_frame(file, _encode(part))
+                write_frame(lineage, _encode([lineage_row(row) for row in part]))
         return len(rows)
 
     def lineage(self, plan: ReducePlan, actor_names: Mapping[str, str]) -> dict[str, bytes]:
@@ -116,7 +121,8 @@ class Labourer:
         rows = (
             row
             for partition in range(self._partitions)
-            for row in stored_rows(self._folder, partition)
+            for frame in read_frames(_lineage_path(self._folder, partition))
+            for row in _decode_rows(frame)
         )
         return render_lineage(rows, plan.context.string_ids, actor_names)
 
@@ -157,13 +163,16 @@ class Labourer:
 
 def stored_rows(folder: Path, partition: int) -> Iterator[list[Any]]:
     """Yield the finished rows of a partition, in start order."""
-    for frame in read_frames(row_path(folder, partition)):
+    for frame in read_frames(_row_path(folder, partition)):
         yield from _decode_rows(frame)
 
 
-def row_path(folder: Path, partition: int) -> Path:
-    """Where the rows of a partition are."""
+def _row_path(folder: Path, partition: int) -> Path:
     return folder / f"rows-{partition}"
+
+
+def _lineage_path(folder: Path, partition: int) -> Path:
+    return folder / f"lineage-{partition}"
 
 
 def _part_path(folder: Path, partition: int, mapper: int) -> Path:

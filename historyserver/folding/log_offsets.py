@@ -37,6 +37,7 @@ class LogChain:
         Args:
             worker: any number that stands for the worker; 0 when it is not known.
             log: what the attempt's events said.
+
         """
         stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end, name_bytes = log
         before = self._ends.get(worker, _BEFORE_FIRST)
@@ -52,7 +53,7 @@ class LogChain:
 
 
 def _start(before: int, name_bytes: int, end: int) -> int:
-    if before == UNKNOWN or name_bytes == UNKNOWN:
+    if UNKNOWN in (before, name_bytes):
         return UNKNOWN
     start = before + _NAME_LINE + name_bytes
     return start if start <= end else UNKNOWN

@@ -239,8 +239,7 @@ def _times_of_known(pairs: Sequence[tuple[int, int]]) -> TimesOf:
         previous = pair
         ns, state = pair
         transitions.append((STATES[state], ns))
-        if state > last:
-            last = state
+        last = max(last, state)
         if state == RUNNING:
             start_ns = start_ns or ns
         elif state == CREATED:

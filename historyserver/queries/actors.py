@@ -22,6 +22,9 @@ from historyserver.queries.envelopes import listing, success
 from historyserver.queries.matching import answer_list, matching
 from historyserver.queries.options import Filter, ListOptions
 
+_UNBORN = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION"})
+"""States in which GCS has not stamped an actor yet."""
+
 _OF_PLACEMENT_GROUP = re.compile(r"(?P<name>.+)_group_(?:\d+_)?[0-9a-f]{36}\Z")
 
 
@@ -172,7 +175,7 @@ def _times(record: ActorRecord, table: dict[str, Any]) -> dict[str, Any]:
     Events have their own time, some milliseconds after GCS's. A snapshot of the same life of the
     actor has GCS's, and so does one of the same end.
     """
-    latest = max((time_ns for _, time_ns in record.transitions), default=0)
+    latest = max((ns for state, ns in record.transitions if state not in _UNBORN), default=0)
     found = {
         "startTime": record.start_ns // 1_000_000 or table.get("startTime") or 0,
         "endTime": record.end_ns // 1_000_000 or table.get("endTime") or 0,

@@ -102,14 +102,14 @@ class ProfilingData(msgspec.Struct, gc=False):
 
 
 class TaskLogInfo(msgspec.Struct, gc=False):
-    """Where an attempt printed. An offset that nobody reported is null."""
+    """Where an attempt printed. An offset that nobody reported is left out, as in Ray."""
 
     stdout_file: str
     stderr_file: str
-    stdout_start: int | None
-    stdout_end: int | None
-    stderr_start: int | None
-    stderr_end: int | None
+    stdout_start: int | msgspec.UnsetType
+    stdout_end: int | msgspec.UnsetType
+    stderr_start: int | msgspec.UnsetType
+    stderr_end: int | msgspec.UnsetType
 
 
 class DetailedTask(ListedTask, gc=False):
@@ -226,12 +226,12 @@ def profiling_data(profiles: list[Profile]) -> ProfilingData | None:
 
 
 def log_info(info: LogInfo) -> TaskLogInfo:
-    """Where the attempt printed, with unknown offsets as null."""
+    """Where the attempt printed, without unknown offsets."""
     starts_and_ends = (info.stdout_start, info.stdout_end, info.stderr_start, info.stderr_end)
     return TaskLogInfo(
         info.stdout_file,
         info.stderr_file,
-        *(None if offset < 0 else offset for offset in starts_and_ends),
+        *(msgspec.UNSET if offset < 0 else offset for offset in starts_and_ends),
     )
 
 

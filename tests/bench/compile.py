@@ -42,16 +42,16 @@ def compile_large_sessions(bench: Bench) -> Iterator[Figure]:
     for layout in ("kuberay", "ours"):
         backend = bench.bucket()
         source = locate(backend, bench.session(TASKS, layout=layout), now_ms=LATER_MS * 2)
-        seconds, memory = [], []
-        for number in range(ROUNDS):
-            path = bench.folder / f"{layout}-{number}.sqlite"
-            with peak_of_children() as peak:
-                started_s = time.perf_counter()
-                compile_apart(backend, source, path, workers=2)
-                seconds.append(time.perf_counter() - started_s)
-            memory.append(peak.mib)
+        seconds = []
+        path = bench.folder / f"{layout}.sqlite"
+        for _ in range(ROUNDS):
+            started_s = time.perf_counter()
+            compile_apart(backend, source, path, workers=2)
+            seconds.append(time.perf_counter() - started_s)
+        with peak_of_children() as peak:  # a round of its own: watching slows what is watched
+            compile_apart(backend, source, path, workers=2)
         yield Figure(f"compile_100k_{layout}_s", median(seconds), "s", at_most=4.0)
-        yield Figure(f"compile_100k_{layout}_peak_mib", max(memory), "MiB", at_most=600)
+        yield Figure(f"compile_100k_{layout}_peak_mib", peak.mib, "MiB", at_most=600)
         yield Figure(f"compile_100k_{layout}_file_mib", path.stat().st_size / 2**20, "MiB")
 
 

@@ -159,6 +159,16 @@ def test_times_of_a_snapshot_are_gcs_own(tmp_path: Path) -> None:
         assert (actor["startTime"], actor["endTime"], actor["timestamp"]) == expected
 
 
+def test_actor_that_never_lived_has_no_timestamp(tmp_path: Path) -> None:
+    """As in Ray: 0.0."""
+    waiting = record(
+        state="PENDING_CREATION", start_ns=0, end_ns=0, pid=0, death_cause_json="",
+        transitions=[("DEPENDENCIES_UNREADY", START_MS * NS), ("PENDING_CREATION", START_MS * NS)],
+    )  # fmt: skip
+    actor = one(build(tmp_path / "s", actors=[waiting], state="running"))
+    assert (actor["timestamp"], actor["startTime"], actor["state"]) == (0.0, 0, "PENDING_CREATION")
+
+
 def test_actor_known_from_one_snapshot_shows_in_both_views(tmp_path: Path) -> None:
     """Its events were lost; neither view may lack it."""
     table = live("logical_actor_detail_DEAD")["data"]["detail"]
