@@ -27,6 +27,8 @@ class Entities:
     workers: list[WorkerRecord]
     incarnations: dict[str, list[Incarnation]]
     closing: Closing | None
+    job_ends_ns: dict[bytes, int]
+    """When the driver of each finished job exited, by the job's id."""
     end_ms: int
     bad_ids: int
 
@@ -75,6 +77,9 @@ def gather_entities(
     end_ms = source.end_ms or max(latest_ns // NS_PER_MS, latest_ms, source.start_ms)
     closing = None if source.state == "running" else Closing(end_ms)
     actors, jobs, nodes = fold.actors(), fold.jobs(), fold.nodes()
+    job_ends_ns = {
+        bytes.fromhex(job.job_id): job.end_ns for job in jobs if job.state == "FINISHED"
+    }
     if closing is not None:
         for actor in actors:
             closing.close_actor(actor)
@@ -89,6 +94,7 @@ def gather_entities(
         workers=fold.workers(),
         incarnations=fold.incarnations(),
         closing=closing,
+        job_ends_ns=job_ends_ns,
         end_ms=0 if closing is None else end_ms,
         bad_ids=bad_ids,
     )

@@ -6,7 +6,7 @@ import msgspec
 
 from historyserver.compiling.entities import Entities
 from historyserver.compiling.labour import MapResult, ReducePlan
-from historyserver.folding.closing import ERROR_TYPE
+from historyserver.folding.closing import ERROR_TYPE, JOB_ENDED_ERROR_TYPE
 from historyserver.folding.shapes import Shape
 from historyserver.folding.states import STATES
 from historyserver.folding.task_rows import NO_ACTOR, SHAPE_STRINGS, RowContext
@@ -27,6 +27,7 @@ def make_plan(mapped: dict[int, MapResult], entities: Entities, session: str) ->
         session_dir=max(session_dirs, default=f"/tmp/ray/{session}"),  # noqa: S108 - Ray's own
         closing=entities.closing,
         incarnations=entities.incarnations,
+        job_ends_ns=entities.job_ends_ns,
     )
     return ReducePlan(
         context,
@@ -38,7 +39,7 @@ def make_plan(mapped: dict[int, MapResult], entities: Entities, session: str) ->
 def _string_ids(
     mapped: dict[int, MapResult], shapes: list[Shape], entities: Entities
 ) -> dict[str, int]:
-    texts = dict.fromkeys((*STATES, *TASK_TYPES, ERROR_TYPE))
+    texts = dict.fromkeys((*STATES, *TASK_TYPES, ERROR_TYPE, JOB_ENDED_ERROR_TYPE))
     for shape in shapes:
         texts.update(dict.fromkeys(msgspec.structs.astuple(shape)[:SHAPE_STRINGS]))
     found: set[str] = set()

@@ -20,6 +20,14 @@ ERROR_TYPE = "SESSION_ENDED"
 
 FINAL_TASK_STATES = frozenset({"FINISHED", "FAILED"})
 
+JOB_ENDED_ERROR_TYPE = "WORKER_DIED"
+"""What Ray's GCS gives the open attempts of a job whose driver exited (measured on 2.55)."""
+
+
+def job_ended_message(job_id: str) -> str:
+    """Say what Ray's GCS says of such an attempt."""
+    return f"Job finishes ({job_id}) as driver exits. Marking all non-terminal tasks as failed."
+
 
 @dataclass(frozen=True, slots=True)
 class Closing:

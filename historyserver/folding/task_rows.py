@@ -10,7 +10,13 @@ import msgspec
 
 from historyserver.folding.actors import Incarnation
 from historyserver.folding.attempts import NO_SHAPE, UNKNOWN, Attempt, LogOffsets
-from historyserver.folding.closing import ERROR_TYPE, FINAL_TASK_STATES, Closing
+from historyserver.folding.closing import (
+    ERROR_TYPE,
+    FINAL_TASK_STATES,
+    JOB_ENDED_ERROR_TYPE,
+    Closing,
+    job_ended_message,
+)
 from historyserver.folding.profiles import merge_profiles, traced_name
 from historyserver.folding.shapes import Shape, implied_type
 from historyserver.folding.states import (
@@ -52,6 +58,8 @@ class RowContext:
     closing: Closing | None = None
     """None for a session that runs."""
     incarnations: Mapping[str, Sequence[Incarnation]] = field(default_factory=dict)
+    job_ends_ns: Mapping[bytes, int] = field(default_factory=dict)
+    """When the drivers of finished jobs exited. Ray fails what their jobs left open."""
 
 
 TimesOf = tuple[list[tuple[str, int]], int | str, int, int, int, int]
@@ -95,6 +103,7 @@ class RowMaker:
         type_id, name, func, language, group, resources, env, labels, call_site = shape_ids
         if attempt.repr_name and shape.type == "ACTOR_TASK" and shape.name == shape.func:
             name = self._id_or_text(f"{attempt.repr_name}.{shape.name.rpartition('.')[2]}")
+        self._fail_with_job(attempt)
         transitions, state, sort_ns, creation_ms, start_ms, end_ms = times_of(attempt.transitions)
         state_name = name_of(state)
         error_type = error_message = closed_state = ""
@@ -167,6 +176,16 @@ class RowMaker:
 
     def _state_id(self, state: int | str) -> int | str | None:
         return self._state_ids[state] if isinstance(state, int) else self._id_or_text(state)
+
+    def _fail_with_job(self, attempt: Attempt) -> None:
+        """Fail an open attempt of a job that is over, as Ray's GCS does without an event of it."""
+        end_ns = self._context.job_ends_ns.get(attempt.task_id[20:])
+        if end_ns is None or FINISHED in attempt.transitions or FAILED in attempt.transitions:
+            return
+        attempt.transitions += (FAILED, end_ns)
+        if attempt.error is None:
+            message = job_ended_message(attempt.task_id[20:].hex())
+            attempt.error = (end_ns, JOB_ENDED_ERROR_TYPE, message)
 
     def _outcome(self, attempt: Attempt, state: str) -> tuple[str, str, str]:
         """Give error type, error message and, if the session's end closed it, the last state."""
