@@ -181,7 +181,7 @@ class TaskRows:
             text[call_site], self._selectors[selector], state_events(detail.transitions),
             profiling_data(detail.profiles) or {},
             log_info(detail.log_info) if detail.log_info is not None else None,
-            without_ansi(message) if message else None,
+            without_ansi(message) if message else ("" if error else None),
             detail.is_debugger_paused,
             valid_json(fallback) if fallback else _NO_FALLBACK,
         )  # fmt: skip

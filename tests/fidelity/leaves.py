@@ -56,10 +56,22 @@ def _walk(value: Any, place: str, field: str) -> Iterator[tuple[str, str, Any]]:
             shown = "*" if ID.fullmatch(key) else key
             yield from _walk(below, f"{place}.{key}", _joined(field, shown))
     elif isinstance(value, list) and value:
-        for name, below in _named_rows(value):
+        for name, below in _named_rows(_unpadded(value)):
             yield from _walk(below, f"{place}[{name}]", _joined(field, "*"))
     else:
         yield place, field, value
+
+
+def _unpadded(rows: list[Any]) -> list[Any]:
+    """Without the empty strings at the end of a command line.
+
+    A Ray process writes its title over its arguments, which leaves hundreds of them: padding of
+    the process table, not fields.
+    """
+    end = len(rows)
+    while end > 1 and rows[end - 1] == "":
+        end -= 1
+    return rows[:end]
 
 
 def _joined(field: str, key: str) -> str:
