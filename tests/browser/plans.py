@@ -49,7 +49,7 @@ def dashboard_visits(base: str, facts: Facts, *, cookie_url: str = "") -> list[V
         "logs": ("logs", [facts.node_id[:8]]),
         "log": (f"logs/viewer?{log}", ["a line of the user's own log, with ünïcödé"]),
     }
-    clicks = {"job": ("Task Table", ["fails_once", "Counter.crash", "FAILED"])}
+    clicks = {"job": ("Task Table", ["TOTAL x", "FAILED x", "square"])}
     visits = []
     for name in DASHBOARD_PAGES:
         path, texts = pages[name]

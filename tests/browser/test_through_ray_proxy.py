@@ -18,6 +18,7 @@ from demo.session import wait_for
 from tests.browser.conftest import SCREENSHOTS, Served
 from tests.browser.plans import DASHBOARD_PAGES, dashboard_visits
 from tests.harness.cluster import REPOSITORY
+from tests.harness.starting import started
 
 pytestmark = [pytest.mark.ray, pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -59,7 +60,7 @@ class ProxiedRay:
 @pytest.fixture(scope="module")
 def proxied(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedRay]:
     """The proxy over the small session."""
-    ray = ProxiedRay(served, tmp_path_factory.mktemp("proxy"))
+    ray = started(lambda: ProxiedRay(served, tmp_path_factory.mktemp("proxy")))
     yield ray
     ray.namespace.close()
 

@@ -34,6 +34,7 @@ class Rule:
     field: str
     reason: str
     live: tuple[Any, ...] = ()  # the live values it is limited to; empty: any
+    ours: tuple[Any, ...] = ()  # the same for our values
     verdicts: tuple[Verdict, ...] = (Verdict.DIFFERS, Verdict.MISSING, Verdict.EXTRA)
     place: str = ""  # a pattern that is found in the place, with its rows' identities
 
@@ -44,6 +45,7 @@ class Rule:
             and fnmatchcase(difference.field, self.field)
             and difference.verdict in self.verdicts
             and (not self.live or _is_one_of(difference.live, self.live))
+            and (not self.ours or _is_one_of(difference.ours, self.ours))
             and re.search(self.place, difference.place) is not None
         )
 

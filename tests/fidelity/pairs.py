@@ -15,14 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from demo.progress import DemoError
 from demo.server import history_server
 from tests.fidelity.asking import Answer, ask, read, repeat
 from tests.fidelity.comparing import Compared, compare
 from tests.fidelity.rules import RULES
 from tests.harness.cluster import CLUSTER, REPOSITORY, RealCluster
+from tests.harness.starting import started
 
-START_TRIES = 3
 KEPT = REPOSITORY / "build" / "fidelity"
 RUNTIME_ENV = '{"env_vars": {"STAGE": "demo"}}'
 
@@ -73,7 +72,7 @@ RECIPES = {
 
 def make(recipe: Recipe, folder: Path) -> Pair:
     """Run the session, capture, stop; `folder` is emptied first."""
-    cluster = _started(recipe, folder)
+    cluster = started(lambda: _start(recipe, folder))
     try:
         status = cluster.submit(
             recipe.script, submission_id="demo-job", runtime_env=recipe.runtime_env
@@ -97,17 +96,11 @@ def make(recipe: Recipe, folder: Path) -> Pair:
     return Pair(folder)
 
 
-def _started(recipe: Recipe, folder: Path) -> RealCluster:
-    """A running cluster in an emptied folder; on a busy machine Ray's start gives up after 30 s."""
-    for left in reversed(range(START_TRIES)):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        try:
-            return RealCluster.start(folder, workers=recipe.workers)
-        except DemoError:
-            if not left:
-                raise
-    raise AssertionError
+def _start(recipe: Recipe, folder: Path) -> RealCluster:
+    """A running cluster in an emptied folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return RealCluster.start(folder, workers=recipe.workers)
 
 
 def free_port() -> int:

@@ -18,6 +18,10 @@ EMPTY_LOG = "better: Ray 2.55 answers 500 for an empty log or a task that never 
 NO_METRICS = "Grafana and Prometheus belong to the live cluster"
 FOLDERS = "object storage has no empty folders"
 PLACED = "better: Ray's own list lacks node and worker of these tasks; the actor's events tell them"
+IDLE_WORKER = (
+    "better: when an idle worker exits before its last task's FINISHED has reached it, Ray's GCS "
+    "marks that task failed, and goes on saying so"
+)
 RESTARTS = "better: Ray forgets the creation attempts of a restarted actor"
 LATER = "written or removed by Ray between the live answer and the end"
 REWRITTEN = "a file that Ray rewrites every ten seconds"
@@ -86,6 +90,11 @@ def _state_api() -> list[Rule]:
         f"/api/v0/{resource} *" for resource in ("tasks", "actors", "workers", "nodes")
     )
     return [
+        Rule(tasks, f"{rows}.state", IDLE_WORKER, live=("FAILED",), ours=("FINISHED",)),
+        Rule(tasks, f"{rows}.error_type", IDLE_WORKER, live=("WORKER_DIED",), ours=(None,)),
+        Rule(tasks, f"{rows}.error_message", IDLE_WORKER, ours=(None,), verdicts=DIFFERS),
+        Rule(tasks, f"{rows}.events.*", IDLE_WORKER, verdicts=MISSING, place=r"FAILED"),
+        Rule("/api/v0/tasks not finished", f"{rows}.*", IDLE_WORKER, verdicts=MISSING),
         Rule(tasks, f"{rows}.state", ENDED, live=OPEN_TASKS),
         Rule(tasks, f"{rows}.end_time_ms", ENDED, live=(None,)),
         Rule(tasks, f"{rows}.error_*", ENDED, live=(None,)),

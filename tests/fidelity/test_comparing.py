@@ -87,7 +87,8 @@ def test_only_logs_may_grow() -> None:
 
 def test_rule_explains_only_its_own_differences() -> None:
     """A rule is limited to endpoint, field, live value and verdict."""
-    rule = Rule("/api/v0/tasks", "*.state", "closed at the end", ("RUNNING",), (Verdict.DIFFERS,))
+    kinds = (Verdict.DIFFERS,)
+    rule = Rule("/api/v0/tasks", "*.state", "closed", live=("RUNNING",), verdicts=kinds)
     live = [{"state": "RUNNING", "name": "a", "other": {"state": "FINISHED"}}]
     ours = [{"state": "FAILED", "name": "b", "other": {"state": "FAILED"}}]
     left = [each.field for each in undeclared([one(live, ours, (rule,))])]

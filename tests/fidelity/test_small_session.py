@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fidelity.__main__ import GOALS
 from tests.fidelity.comparing import Compared, undeclared
 from tests.fidelity.pairs import Pair, compared
 from tests.fidelity.table import listing, markdown, rows, total
@@ -24,8 +25,8 @@ def test_every_difference_is_explained(results: list[Compared], small_pair: Pair
 
 
 def test_the_goal_is_reached(results: list[Compared]) -> None:
-    """At least 98 % of all fields are equal."""
-    assert total(rows(results)).share >= 0.98, f"\n{markdown(results)}"
+    """At least 97 % of all fields are equal (98 % of the rich session's, see `make fidelity`)."""
+    assert total(rows(results)).share >= GOALS["small"], f"\n{markdown(results)}"
 
 
 @pytest.mark.parametrize(

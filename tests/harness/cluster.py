@@ -30,7 +30,8 @@ REPOSITORY = Path(__file__).parents[2]
 CLUSTER = Cluster(name="demo")
 JOB_TIMEOUT_S = 900.0
 JOIN_TIMEOUT_S = 120.0
-SETTLE_S = 15.0  # longer than the collectors wait between snapshots
+# The collectors ask every ten seconds, and believe that something vanished when told three times.
+SETTLE_S = 35.0
 NODES_SCRIPT = f"""
 import json, urllib.request
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({{}}))
