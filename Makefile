@@ -45,8 +45,10 @@ demo: $(VENV)/.demo  ## Collect a real Ray session, end it, browse it (ARGS=--on
 fidelity: $(VENV)/.dev  ## Compare live dashboard and history server on a rich session
 	$(BIN)/python -m tests.fidelity run rich $(ARGS)
 
-docs: $(VENV)/.dev  ## Generate docs/fidelity.md from the last `make fidelity`
+docs: $(VENV)/.dev  ## Generate configuration, fidelity and performance pages from code and last runs
+	$(BIN)/python -m tests.docs.configuration
 	$(BIN)/python -m tests.fidelity docs
+	test ! -f build/bench.json || $(BIN)/python -m tests.bench --write-docs
 
 # uv resolves for all platforms and Python versions at once; users need pip only.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
