@@ -23,6 +23,9 @@ JOB_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 45.0
 # The collector polls the dashboard; the job's final state shall be in its last snapshot.
 SETTLE_S = 3.0
+BLOCKS = "This command will now block forever"
+BLOCKS_TIMEOUT_S = 90.0
+STAYS_S = 3.0  # `ray start --block` looks after its children every second
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ def _start_once(data: DataDir, cluster: Cluster) -> Started:
         wait_for(namespace, LIVE_URL, collector, data.log("collector"))
         head = start_ray_head(namespace, log=data.log("ray"), cwd=HERE)
         wait_for(namespace, f"{DASHBOARD_URL}/api/jobs/", head, data.log("ray"))
+        wait_until_ray_blocks(head, data.log("ray"))
         wait_for(namespace, READY_URL, collector, data.log("collector"))
     except BaseException:
         namespace.close()
@@ -92,6 +96,20 @@ def wait_for(namespace: Namespace, url: str, process: Process, log: Path) -> Non
         time.sleep(0.1)
     if probe.wait(1) != 0:
         raise DemoError(f"{url} does not answer; the end of {log}:\n{tail(log)}")
+
+
+def wait_until_ray_blocks(ray: Process, log: Path) -> None:
+    """Wait until `ray start --block` has started all its parts, and all of them stay.
+
+    The dashboard answers before the raylet is up, and Ray's client server may give up later.
+    """
+    deadline = time.monotonic() + BLOCKS_TIMEOUT_S
+    while BLOCKS not in log.read_text(errors="replace"):
+        if not ray.running() or time.monotonic() > deadline:
+            raise DemoError(f"Ray did not start; the end of {log}:\n{tail(log)}")
+        time.sleep(0.2)
+    if ray.wait(STAYS_S) is not None:
+        raise DemoError(f"Ray ended just after its start; the end of {log}:\n{tail(log)}")
 
 
 def submit_job(

@@ -14,7 +14,7 @@ import pytest
 from demo.namespace import Namespace
 from demo.ray_head import DASHBOARD_URL, RAY_TEMP_DIR, start_head
 from demo.server import server_command
-from demo.session import wait_for
+from demo.session import wait_for, wait_until_ray_blocks
 from tests.browser.conftest import SCREENSHOTS, Served
 from tests.browser.plans import DASHBOARD_PAGES, dashboard_visits
 from tests.harness.cluster import REPOSITORY
@@ -50,7 +50,9 @@ class ProxiedRay:
         wait_for(self.namespace, f"{url}/readyz", server, server_log)
         proxy = f"--proxy-server-url={url}"
         ray = start_head(self.namespace, log=ray_log, cwd=self.folder, arguments=[proxy])
-        wait_for(self.namespace, f"{DASHBOARD_URL}/timezone", ray, ray_log)
+        # One of the few paths that Ray answers itself; the others need a chosen session.
+        wait_for(self.namespace, f"{DASHBOARD_URL}/api/gcs_healthz", ray, ray_log)
+        wait_until_ray_blocks(ray, ray_log)
 
     def process_logs(self) -> list[Path]:
         """What a failing test shows."""

@@ -23,7 +23,7 @@ from demo.ray_head import (
     start_head,
     start_worker,
 )
-from demo.session import session_name, stop, tail, wait_for
+from demo.session import session_name, stop, tail, wait_for, wait_until_ray_blocks
 from tests.harness.network import Switch
 
 REPOSITORY = Path(__file__).parents[2]
@@ -123,6 +123,7 @@ class RealCluster:
             wait_for(namespace, f"{DASHBOARD_URL}/api/jobs/", ray, log)
         else:
             self._wait_joined(number, ray, log)
+        wait_until_ray_blocks(ray, log)
         wait_for(namespace, READY_URL, collector, self.log(f"collector{number}"))
 
     def _wait_joined(self, count: int, ray: Process, log: Path) -> None:

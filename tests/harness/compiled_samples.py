@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from historyserver.compiled.details import Details
 from historyserver.compiled.opener import CompiledSession, open_compiled
 from historyserver.compiling.compile import compile_session
 from historyserver.folding.records import (
     ActorRecord,
     JobRecord,
     NodeRecord,
-    TaskDetail,
     WorkerRecord,
 )
 from historyserver.reading.locate import locate
@@ -118,6 +118,7 @@ def compiled_tasks(session: CompiledSession) -> list[dict[str, Any]]:
     cursor = session.connection().execute("SELECT * FROM tasks ORDER BY row")
     names = [column[0] for column in cursor.description]
     texts = dict(session.connection().execute("SELECT id, value FROM strings"))
+    details = Details(session)
     found = []
     for values in cursor:
         row = dict(zip(names, values, strict=True))
@@ -125,7 +126,7 @@ def compiled_tasks(session: CompiledSession) -> list[dict[str, Any]]:
             row[name] = texts[row[name]] if row[name] is not None else None
         row["task_id"] = row["task_id"].hex()
         row["parent"] = row["parent"].hex() if row["parent"] else None
-        row["detail"] = msgspec.msgpack.decode(row["detail"], type=TaskDetail)
+        row["detail"] = details.get(row["detail"], row.pop("stdout_start"), row.pop("stderr_start"))
         found.append(row)
     return found
 
