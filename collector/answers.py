@@ -88,8 +88,8 @@ class _Result(msgspec.Struct):
     result: bool = True
 
 
-def usable(status: int, body: bytes) -> Rejection | None:
-    """Whether this is an answer at all."""
+def usable(status: int, body: bytes, *, any_text: bool = False) -> Rejection | None:
+    """Whether this is an answer at all; `any_text` takes one that is text and no JSON too."""
     if status in {401, 403}:
         return Rejection.DENIED
     if status != 200:
@@ -99,8 +99,15 @@ def usable(status: int, body: bytes) -> Rejection | None:
             return Rejection.RESULT_FALSE
         msgspec.json.decode(body, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Rejection.NOT_JSON
+        return None if any_text and _is_text(body) else Rejection.NOT_JSON
     return None
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        return bool(body.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def decoded(body: bytes) -> object:

@@ -24,6 +24,8 @@ from collector.envelope import BodyError, Reason
 from collector.quarantine import Quarantine
 
 IN_MEMORY_BYTES = 8 * 1024 * 1024
+START_BYTES = 64 * 1024
+"""No more than the server buffers of each connection anyway."""
 MAX_BODY_BYTES = 256 * 1024 * 1024
 READ_TIMEOUT_S = 30.0
 
@@ -48,14 +50,22 @@ class BodyReader:
         for left in spool_dir.iterdir():
             left.unlink()
 
-    async def read(self, request: web.BaseRequest) -> bytes | mmap.mmap:
-        """Return the whole body; close it when it is a map.
+    async def begin(self, request: web.BaseRequest) -> bytearray:
+        """Read a small body, or the start of a large one. Raises as `finish` does.
+
+        It costs next to no memory, so that any number of senders may be slow with it.
+        """
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            return await _read_up_to(request.content, bytearray(), START_BYTES)
+
+    async def finish(self, request: web.BaseRequest, start: bytearray) -> bytes | mmap.mmap:
+        """Return the whole body that began with `start`; close it when it is a map.
 
         Raises `BodyError` when it was taken to quarantine as a whole, `TimeoutError` when
         the sender is too slow, and `ConnectionError` when it went away.
         """
         async with asyncio.timeout(READ_TIMEOUT_S):
-            head = await _read_up_to(request.content, IN_MEMORY_BYTES)
+            head = await _read_up_to(request.content, start, IN_MEMORY_BYTES)
             encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
             if encoding != "identity":
                 return await self._decompressed(request.content, bytes(head), encoding)
@@ -110,9 +120,8 @@ def _temporary_file(directory: Path) -> Iterator[tuple[BinaryIO, Path]]:
         path.unlink(missing_ok=True)
 
 
-async def _read_up_to(content: StreamReader, limit_bytes: int) -> bytearray:
-    """Read until the end, or until more than the limit is there."""
-    head = bytearray()
+async def _read_up_to(content: StreamReader, head: bytearray, limit_bytes: int) -> bytearray:
+    """Read on until the end, or until more than the limit is there."""
     while len(head) <= limit_bytes:
         chunk = await content.readany()
         if not chunk:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from mmap import mmap
 
+from msgspec import Raw
+
 from collector.dedupe import Window, digest
 from collector.envelope import (
     EXCERPT_BYTES,
@@ -22,13 +24,14 @@ from collector.envelope import (
     Event,
     Reason,
     read_event,
-    split,
 )
 from collector.journal import Journal, NoSpaceError
 from collector.journal.active import SegmentKey
 from collector.ledger import BatchCounts, Ledger
 from collector.metrics import CollectorMetrics
+from collector.pieces import pieces
 from collector.quarantine import Quarantine
+from collector.segments import Category
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +45,16 @@ NodeOf = Callable[[Event], str]
 """Which node's folder an event belongs to."""
 
 
+@dataclass(slots=True, eq=False)
+class _Target:
+    """One segment, and what is to be written to it with one write."""
+
+    key: SegmentKey
+    lines: list[bytes] = field(default_factory=list)
+    counts: BatchCounts = field(default_factory=BatchCounts)
+    error: Exception | None = None
+
+
 @dataclass(slots=True)
 class Batch:
     """One POST body and its outcome."""
@@ -49,8 +62,8 @@ class Batch:
     body: bytes | mmap
     error: Exception | None = None
     """Why it is not stored; None when it is, after `Group.close`."""
-    keys: set[SegmentKey] = field(default_factory=set)
-    """The segments it depends on, and that are not written yet."""
+    targets: set[_Target] = field(default_factory=set)
+    """What it depends on, and that is not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +84,24 @@ class Group:
     def __init__(self, parts: CommitParts) -> None:
         self._parts = parts
         self._batches: list[Batch] = []
-        self._lines: dict[SegmentKey, list[bytes]] = {}
-        self._digests: dict[bytes, SegmentKey] = {}
-        self._counts: dict[str, BatchCounts] = {}
+        self._targets: dict[tuple[str, str, Category], _Target] = {}
+        self._digests: dict[bytes, _Target] = {}
         self._size_bytes = 0
 
     def add(self, batch: Batch) -> None:
         """Take a body in; its `error` is final after `close`."""
         self._batches.append(batch)
         self._parts.metrics.received_bytes.inc(len(batch.body))
+        bad: Counter[Reason] = Counter()
         try:
-            events = split(batch.body)
+            for events in pieces(batch.body):
+                self._add_events(batch, events, bad)
         except BodyError as error:
             self._quarantine_body(batch, error.reason)
-            return
-        bad: Counter[Reason] = Counter()
+        for reason, count in bad.items():
+            log.warning("events quarantined", extra={"reason": reason.value, "events": count})
+
+    def _add_events(self, batch: Batch, events: list[Raw], bad: Counter[Reason]) -> None:
         for raw in events:
             event = read_event(raw)
             if isinstance(event, Event):
@@ -94,29 +110,27 @@ class Group:
                 self._add_bad(event, keep=bad.total() < MAX_KEPT_PER_BODY)
                 bad[event.reason] += 1
         self._parts.metrics.received.inc(len(events))
-        for reason, count in bad.items():
-            log.warning("events quarantined", extra={"reason": reason.value, "events": count})
 
     def close(self) -> None:
         """Write what is left; after this every batch's `error` is final."""
         self._flush()
 
     def _add_event(self, batch: Batch, event: Event) -> None:
-        counts = self._counts.setdefault(event.session, BatchCounts())
-        counts.received += 1
+        place = (event.session, self._parts.node_of(event), event.category)
+        target = self._targets.get(place)
+        if target is None:
+            target = self._targets[place] = _Target(SegmentKey(*place))
+        target.counts.received += 1
         key_digest = digest(event.event_id)
         waiting_for = self._digests.get(key_digest)
         if waiting_for is not None or key_digest in self._parts.window:
-            counts.duplicates += 1
-            self._parts.metrics.duplicates.inc()
+            target.counts.duplicates += 1
             if waiting_for is not None:
-                batch.keys.add(waiting_for)
+                batch.targets.add(waiting_for)
             return
-        node_id = self._parts.node_of(event)
-        key = SegmentKey(event.session, node_id, event.category)
-        self._lines.setdefault(key, []).append(event.line)
-        self._digests[key_digest] = key
-        batch.keys.add(key)
+        target.lines.append(event.line)
+        self._digests[key_digest] = target
+        batch.targets.add(target)
         self._size_bytes += len(event.line) + 1
         if self._size_bytes >= FLUSH_BYTES:
             self._flush()
@@ -134,35 +148,35 @@ class Group:
         log.warning("body quarantined", extra=fields)
 
     def _flush(self) -> None:
-        failed = self._write()
-        stored = [d for d, key in self._digests.items() if key not in failed]
-        self._parts.window.add_all(stored)
-        for key, lines in self._lines.items():
-            if key not in failed:
-                self._counts[key.session].stored += len(lines)
-                self._parts.metrics.stored.inc(len(lines))
-        for session, counts in self._counts.items():
-            self._parts.ledger.add(session, counts)
+        self._write()
+        self._parts.window.add_all(d for d, target in self._digests.items() if not target.error)
+        metrics = self._parts.metrics
+        for target in self._targets.values():
+            if target.error is None:
+                target.counts.stored = len(target.lines)
+            metrics.stored.inc(target.counts.stored)
+            metrics.duplicates.inc(target.counts.duplicates)
+            self._parts.ledger.add(target.key.session, target.key.node_id, target.counts)
         for batch in self._batches:
-            errors = [failed[key] for key in batch.keys if key in failed]
+            errors = [target.error for target in batch.targets if target.error]
             batch.error = batch.error or (errors[0] if errors else None)
-            batch.keys.clear()
-        self._lines, self._digests, self._counts = {}, {}, {}
+            batch.targets.clear()
+        self._targets, self._digests = {}, {}
         self._size_bytes = 0
 
-    def _write(self) -> dict[SegmentKey, Exception]:
-        """Append the lines; return what failed."""
-        journal = self._parts.journal
-        failed: dict[SegmentKey, Exception] = {}
+    def _write(self) -> None:
+        """Append the lines; what failed has an error."""
+        targets = [target for target in self._targets.values() if target.lines]
         try:
-            journal.check_space(self._size_bytes)
+            self._parts.journal.check_space(self._size_bytes)
         except (NoSpaceError, OSError) as error:
-            return dict.fromkeys(self._lines, error)
-        for key, lines in self._lines.items():
+            for target in targets:
+                target.error = error
+            return
+        for target in targets:
             try:
-                journal.append(key, lines)
+                self._parts.journal.append(target.key, target.lines)
             except OSError as error:
-                failed[key] = error
-                fields = {"session": key.session, "error": str(error)}
+                target.error = error
+                fields = {"session": target.key.session, "error": str(error)}
                 log.error("journal write failed", extra=fields)
-        return failed

@@ -57,6 +57,7 @@ class Dashboard:
             sink=sink,
             session_name=session.session_name,
             node_id=session.node_id,
+            additional=self._settings.additional_endpoints,
             metrics=self._metrics,
         )
         self._task = asyncio.create_task(self._snapshots.run())
@@ -65,7 +66,11 @@ class Dashboard:
         """Hand over what an earlier process kept of this session and did not see stored."""
         if self._wanted:
             directory = self._directory / followed.session.session_name
-            ship_leftover_snapshots(directory, followed.shipping.put_snapshot)
+            ship_leftover_snapshots(
+                directory,
+                followed.shipping.put_snapshot,
+                additional=self._settings.additional_endpoints,
+            )
 
     async def final_poll(self, budget_s: float) -> None:
         """Ask a last time, the most valuable first."""

@@ -6,7 +6,7 @@ asked for: a list of 10,000 takes the dashboard 3.6 s, and events tell all of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -51,6 +51,8 @@ class Endpoint:
     timeout_s: float = 10.0
     final: bool = True
     """Asked once more at the end; in the order of the table."""
+    any_text: bool = False
+    """An answer that is no JSON is kept too."""
 
 
 _STATE_API = ("data", "result", "result")
@@ -91,6 +93,7 @@ _NODE_DETAIL = Endpoint(NODE_PREFIX, 10)
 _DATASETS = Endpoint(
     DATASETS_PREFIX, 10, kept_by_kuberay=True, history=True, items=("datasets",), timeout_s=30
 )
+_ADDITIONAL = Endpoint("/", 10, kept_by_kuberay=True, timeout_s=30, any_text=True)
 _NODES_ASKED_OFTEN = 6
 _LONGEST_NODE_DETAIL_S = 60.0
 
@@ -106,8 +109,24 @@ def datasets(job_id: str) -> Endpoint:
     return replace(_DATASETS, name=f"{DATASETS_PREFIX}{job_id}")
 
 
-def endpoints_for(seen: Seen) -> Iterator[Endpoint]:
-    """All that is worth asking, given what is known of the cluster; most valuable first."""
+def endpoints_for(seen: Seen, additional: Sequence[str] = ()) -> Iterator[Endpoint]:
+    """All that is worth asking, given what is known of the cluster; most valuable first.
+
+    Args:
+        seen: what is known.
+        additional: names that the user wants besides, whatever is known.
+
+    """
+    names = set()
+    for endpoint in _known_endpoints(seen):
+        names.add(endpoint.name)
+        yield endpoint
+    for name in additional:
+        if name not in names:
+            yield replace(_ADDITIONAL, name=name)
+
+
+def _known_endpoints(seen: Seen) -> Iterator[Endpoint]:
     uses = {Use.ALWAYS}
     if seen.serve:
         uses.add(Use.SERVE)
@@ -120,9 +139,9 @@ def endpoints_for(seen: Seen) -> Iterator[Endpoint]:
         yield from (datasets(job_id) for job_id in seen.dataset_jobs)
 
 
-def is_kept_by_kuberay(name: str) -> bool:
-    """Whether KubeRay's collector stores this endpoint too."""
-    if name.startswith(DATASETS_PREFIX):
+def is_kept_by_kuberay(name: str, additional: Collection[str] = ()) -> bool:
+    """Whether KubeRay's collector stores this endpoint too; it does what it is told to."""
+    if name.startswith(DATASETS_PREFIX) or name in additional:
         return True
     return any(endpoint.kept_by_kuberay for endpoint in ENDPOINTS if endpoint.name == name)
 

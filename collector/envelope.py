@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from mmap import mmap
@@ -68,8 +67,7 @@ class BodyError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One good event: where it is filed, and its line (without the newline)."""
 
     event_id: str
@@ -80,8 +78,7 @@ class Event:
     line: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class BadEvent:
+class BadEvent(msgspec.Struct, frozen=True):
     """One event that cannot be filed; it goes to quarantine and is counted by its reason."""
 
     reason: Reason
@@ -137,6 +134,7 @@ class _BareSnake(msgspec.Struct):
     node_id: str = ""
 
 
+_BARE = (_Bare, _BareSnake)
 _split = msgspec.json.Decoder(list[msgspec.Raw])
 _camel = msgspec.json.Decoder(_Camel)
 _snake = msgspec.json.Decoder(_Snake)
@@ -149,7 +147,7 @@ def split(body: bytes | mmap) -> list[msgspec.Raw]:
 
     The slices refer to `body`, which must stay open as long as they are used.
     """
-    if _commas(body) > MAX_COMMAS:
+    if commas(body) > MAX_COMMAS:
         raise BodyError(Reason.BODY_TOO_MANY_PARTS)
     try:
         return _split.decode(body)
@@ -221,7 +219,7 @@ def event_id_of_line(line: bytes) -> str:
         return ""
 
 
-def _commas(body: bytes | mmap) -> int:
+def commas(body: bytes | mmap) -> int:
     """An upper bound on the array's length, found without cutting it."""
     if isinstance(body, bytes):
         return body.count(b",")
@@ -262,7 +260,7 @@ def _category(envelope: _Camel | _Snake | _Bare | _BareSnake) -> Category:
 
     An ACTOR_LIFECYCLE_EVENT names no job and so is a node event, as there.
     """
-    if isinstance(envelope, _Bare | _BareSnake) or envelope.event_type.startswith("NODE_"):
+    if isinstance(envelope, _BARE) or envelope.event_type.startswith("NODE_"):
         return NODE_EVENTS
     for payload in (
         envelope.task_lifecycle_event,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -74,7 +75,7 @@ class FollowedSession:
             journal=parts.journal,
             shipper=parts.shipper,
             state_dir=settings.data_dir / "shipping",
-            totals=partial(parts.ledger.totals, session.session_name),
+            counted=partial(parts.ledger.take, *self.pair),
             settings=ShippingSettings(),
             collect_logs=settings.collect_logs and with_logs,
             metrics=parts.shipping_metrics,
@@ -120,12 +121,14 @@ class FollowedSession:
         """
         parts = self._parts
         await parts.disk.call(partial(parts.journal.seal_session, self.session.session_name))
+        seen_ms = await asyncio.to_thread(last_activity_ms, self.session) or 0
         left_s = max(0.0, deadline_s - time.monotonic())
         ship_until_s = deadline_s - min(END_TIME_S, left_s * END_SHARE)
         report = await in_daemon_thread(
             partial(self.shipping.finish, deadline_s=ship_until_s, ended=True), name="finish"
         )
-        when_ms = ended_ms or last_activity_ms(self.session) or time.time_ns() // 1_000_000
+        now_ms = time.time_ns() // 1_000_000
+        when_ms = ended_ms or min(last_activity_ms(self.session) or now_ms, now_ms)
         marked = await self._mark_end(
             partial(self._write_end, reason, when_ms, late=late), deadline_s=deadline_s
         )
@@ -143,7 +146,8 @@ class FollowedSession:
             },
         )
         if report.complete and marked:
-            await asyncio.to_thread(remember_finished, parts.settings.data_dir, self.pair)
+            remember = partial(remember_finished, activity_ms=seen_ms)
+            await asyncio.to_thread(remember, parts.settings.data_dir, self.pair)
         return report.complete and marked
 
     def _write_end(self, reason: EndReason, when_ms: int, *, late: bool) -> None:
@@ -169,12 +173,21 @@ def _finished_path(data_dir: Path, pair: NodePair) -> Path:
     return data_dir / pair[0] / f"finished-{pair[1]}"
 
 
-def remember_finished(data_dir: Path, pair: NodePair) -> None:
-    """Note on disk that nothing of this (session, node) is left to ship."""
+def remember_finished(data_dir: Path, pair: NodePair, *, activity_ms: int) -> None:
+    """Note on disk that nothing of this (session, node) is left to ship.
+
+    Args:
+        data_dir: where.
+        pair: which.
+        activity_ms: when a log had last changed as the finishing began, by the file's own time:
+            a later change was maybe not shipped, and a clock that was set back fools nobody.
+
+    """
     path = _finished_path(data_dir, pair)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+        os.utime(path, ns=(activity_ms * 1_000_000, activity_ms * 1_000_000))
 
 
 def forget_finished(data_dir: Path, pair: NodePair) -> None:

@@ -14,7 +14,7 @@ import errno
 import logging
 import mmap
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 
 from aiohttp import web
@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 
 EVENTS_PATH = "/v1/events"
 MAX_AT_ONCE = 8
-"""Bodies in memory at a time; Ray has one POST in flight per node."""
+"""Bodies in memory at a time; Ray has one POST in flight per node. One whose start has not
+come in is none yet: slow senders must not keep others waiting."""
 SLOT_WAIT_S = 2.0
 """Less than the 3 s after which Ray gives up."""
 RETRY_AFTER_S = 1
@@ -108,28 +109,25 @@ class Intake:
     async def _take(self, request: web.Request) -> None:
         if not self._open:
             raise RefusedError(Refusal.DRAINED)
+        with _reading():
+            start = await self._bodies.begin(request)
         try:
             async with asyncio.timeout(SLOT_WAIT_S):
                 await self._slots.acquire()
         except TimeoutError as error:
             raise RefusedError(Refusal.BUSY) from error
         try:
-            await self._store(request)
+            await self._store(request, start)
         finally:
             self._slots.release()
 
-    async def _store(self, request: web.Request) -> None:
+    async def _store(self, request: web.Request, start: bytearray) -> None:
         try:
-            body = await self._bodies.read(request)
+            with _reading():
+                body = await self._bodies.finish(request, start)
         except BodyError as error:
             log.warning("body quarantined", extra={"reason": error.reason.value})
             return
-        except TimeoutError as error:
-            raise RefusedError(Refusal.SLOW_SENDER) from error
-        except ConnectionError:
-            raise
-        except OSError as error:
-            raise RefusedError(Refusal.SPOOL_ERROR) from error
         try:
             await asyncio.shield(self._disk.submit(body))
         except NoSpaceError as error:
@@ -151,7 +149,17 @@ class Intake:
         return web.Response(status=503, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """What the reading of a body raises, as refusals."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise RefusedError(Refusal.SLOW_SENDER) from error
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise RefusedError(Refusal.SPOOL_ERROR) from error
 
 
 def probe_routes(

@@ -91,7 +91,7 @@ class Collector:
             metrics=self._metrics,
             before_seal=lambda: self._window.save(settings.data_dir / RECENT_IDS),
         )
-        ledger = Ledger(settings.data_dir)
+        ledger = Ledger()
         self._quarantine = Quarantine(
             settings.data_dir / "quarantine",
             max_bytes=settings.quarantine_max_bytes,

@@ -61,7 +61,7 @@ class SessionShipping:
         shipper: the upload queue of the process.
         state_dir: `<state_dir>/<session>/<node>/state.json` is kept there; must survive a
             restart of the container, as Ray's logs do.
-        totals: counts of events by this process, asked for at each manifest.
+        counted: counts of events since it was called last; asked at each manifest.
         collect_logs: False leaves the logs alone.
         settings: how often, how much.
         metrics: what to count on.
@@ -79,7 +79,7 @@ class SessionShipping:
         journal: SegmentStore,
         shipper: Shipper,
         state_dir: Path,
-        totals: Callable[[], EventTotals] = EventTotals,
+        counted: Callable[[], EventTotals] = EventTotals,
         collect_logs: bool = True,
         settings: ShippingSettings | None = None,
         metrics: ShippingMetrics | None = None,
@@ -97,7 +97,7 @@ class SessionShipping:
             journal=journal,
             shipper=shipper,
             state_path=state_dir / session.session_name / session.node_id / "state.json",
-            totals=totals,
+            counted=counted,
             collect_logs=collect_logs,
             settings=self._settings,
             metrics=metrics if metrics is not None else ShippingMetrics(),

@@ -73,7 +73,7 @@ class ShippingState(msgspec.Struct, kw_only=True):
     segments: dict[int, int] = {}
     """Size of each live segment that is in storage, by its number."""
     totals: EventTotals = msgspec.field(default_factory=EventTotals)
-    """Counts of events by earlier processes of this collector."""
+    """Counts of events, by this process and the ones before."""
     log_dropped: dict[str, int] = {}
 
 
@@ -105,7 +105,6 @@ class ManifestBook:
         self._path = path
         self._now_ms = now_ms
         self.state = ShippingState(session=session, node_id=node_id)
-        self._before = EventTotals()
 
     # -- the copy on the local disk ------------------------------------------------------
 
@@ -134,20 +133,20 @@ class ManifestBook:
         return True
 
     def adopt(self, state: ShippingState) -> None:
-        """Continue from this state; its counts are those of earlier processes."""
+        """Continue from this state; what was counted already is added to its counts."""
+        state.totals = _sum(state.totals, self.state.totals)
         self.state = state
-        self._before = state.totals
 
-    def save(self, tails: Iterable[TailState], totals: EventTotals) -> None:
+    def save(self, tails: Iterable[TailState], counted: EventTotals) -> None:
         """Write the local copy: whole or not at all, and on the device before it returns.
 
         Args:
             tails: how far each log file was read.
-            totals: the counts of this process; those of earlier ones are added.
+            counted: events since the last call; added even when the disk does not take them.
 
         """
         self.state.tails = list(tails)
-        self.state.totals = _sum(self._before, totals)
+        self.state.totals = _sum(self.state.totals, counted)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._path.with_suffix(".tmp")
         with temporary.open("wb") as file:
@@ -241,6 +240,10 @@ class ManifestBook:
         state = self.state
         events = _sum(state.totals, EventTotals(dropped=unshipped_events))
         events.event_files = sorted(state.event_files, key=lambda entry: entry.key)
+        # A killed process forgot counts, but its events were recovered from the journal.
+        forgotten = max(0, sum(file.events for file in events.event_files) - events.stored)
+        events.stored += forgotten
+        events.received += forgotten
         return NodeManifest(
             node_id=state.node_id,
             role=self._role,

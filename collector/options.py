@@ -7,6 +7,7 @@ each that is given makes one log line.
 
 from __future__ import annotations
 
+from collector.option_values import ip_address_or_none, request_paths
 from storage.option_values import boolean, dns1123, duration_s, integer, port, size_bytes, text
 from storage.options import Option
 from storage.settings import STORAGE_OPTIONS
@@ -54,7 +55,7 @@ IDENTITY_OPTIONS: tuple[Option, ...] = (
         name="pod-ip",
         default="",
         help="Address of this pod. Only used to find the node id when Ray's files do not tell it.",
-        parse=text,
+        parse=ip_address_or_none,
         env=("POD_IP",),
     ),
     Option(
@@ -142,6 +143,14 @@ RAY_OPTIONS: tuple[Option, ...] = (
         help="Follow logs and take snapshots of the dashboard.",
         parse=boolean,
         env=("ENABLE_LOG_COLLECTOR",),
+    ),
+    Option(
+        name="additional-endpoints",
+        default="",
+        help="Paths of the dashboard, with query and separated by commas, that the head's "
+        "collector keeps besides what the dashboard's pages need; stored as KubeRay's are too.",
+        parse=request_paths,
+        env=("RAY_COLLECTOR_ADDITIONAL_ENDPOINTS",),
     ),
     Option(
         name="ray-gone-after",
@@ -241,7 +250,6 @@ IGNORED: dict[str, str] = {
     "push-interval": "logs are shipped as they grow, every few seconds",
     "log-batching": "log lines are shipped in blocks by size",
     "event-compression-enabled": "event files are always compressed",
-    "additional-endpoints": "what the dashboard's pages need is polled without being named",
     "poll-interval": "each dashboard endpoint is polled as often as its cost allows",
     "storage-backend-config-path": "the local backend has no configuration file",
     "rotated-log-scan-interval": "rotated logs are followed as they rotate",
@@ -252,7 +260,6 @@ _IGNORED_ENV: dict[str, tuple[str, ...]] = {
     "push-interval": ("PUSH_INTERVAL",),
     "log-batching": ("LOG_BATCHING",),
     "event-compression-enabled": ("RAY_COLLECTOR_EVENT_COMPRESSION_ENABLED",),
-    "additional-endpoints": ("RAY_COLLECTOR_ADDITIONAL_ENDPOINTS",),
     "poll-interval": ("RAY_COLLECTOR_POLL_INTERVAL",),
     "storage-backend-config-path": ("STORAGE_BACKEND_CONFIG_PATH",),
     "rotated-log-scan-interval": ("RAY_COLLECTOR_ROTATED_LOG_SCAN_INTERVAL",),

@@ -49,7 +49,7 @@ async def listen(
         await runner.cleanup()
         reason = error.strerror or str(error)
         raise ListenError(
-            f"cannot listen on {address}:{port} for {what}: {reason}; give another port"
+            f"cannot listen on {address}:{port} for {what}: {reason}; give another address or port"
         ) from error
     bound_port = runner.addresses[0][1]
     log.info("listening", extra={"what": what, "address": address, "port": bound_port})

@@ -124,10 +124,12 @@ def node_id_of_hook_files(tmp_root: Path, *, not_before_ns: int = 0) -> str | No
     """
     found: list[tuple[int, str]] = []
     for name in NODE_ID_FILES:
-        path = tmp_root / name
         try:
-            text = path.read_text("ascii", errors="replace")[:256].strip().lower()
-            changed_ns = path.stat().st_mtime_ns
+            # Not blocking: another container writes here, and it may be a pipe.
+            handle = os.open(tmp_root / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            with os.fdopen(handle, "rb") as file:
+                text = file.read(256).decode("ascii", errors="replace").strip().lower()
+                changed_ns = os.fstat(handle).st_mtime_ns
         except OSError:
             continue
         if is_node_id(text) and changed_ns >= not_before_ns:

@@ -19,6 +19,7 @@ Role = Literal["Head", "Worker"]
 
 MEGABYTE = 1024 * 1024
 DATA_DIR_NAME = ".history-collector"
+SMALLEST_FILE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class Settings:
     dashboard_url: str
     node_list_url: str
     """The dashboard that is asked for the node id, on the head's address."""
+    additional_endpoints: tuple[str, ...]
+    """Of the dashboard, kept besides those that are always kept."""
     collect_events: bool
     collect_logs: bool
     ray_gone_after_s: float
@@ -99,12 +102,13 @@ def _settings(values: dict[str, Any], node_id: str) -> Settings:
         data_dir=data_dir,
         dashboard_url=_dashboard_url(values),
         node_list_url=_node_list_url(values),
+        additional_endpoints=values["additional_endpoints"],
         collect_events=values["enable_event_collector"],
         collect_logs=values["enable_log_collector"],
         ray_gone_after_s=values["ray_gone_after"],
         limits=_limits(values),
         quarantine_max_bytes=values["quarantine_max_size"],
-        grace_s=values["grace_period"],
+        grace_s=_positive(values, "grace_period"),
         log_level=values["log_level"],
         log_format=values["log_format"],
         ignored=tuple(name for name in IGNORED if values[name.replace("-", "_")] is not None),
@@ -141,9 +145,13 @@ def _check_addresses(values: dict[str, Any]) -> None:
 
 def _limits(values: dict[str, Any]) -> JournalLimits:
     file_bytes = _either(values, "event_max_file_size", "event_max_file_size_mb")
+    if file_bytes < SMALLEST_FILE_BYTES:
+        raise OptionError(
+            f"--event-max-file-size={file_bytes}: must be 4Ki or more; each file is an object"
+        )
     return JournalLimits(
         rotation_interval_s=_positive(values, "event_rotation_interval"),
-        max_segment_bytes=max(1, file_bytes),
+        max_segment_bytes=file_bytes,
         cap_bytes=_either(values, "event_max_disk", "event_max_disk_mb"),
         reserve_bytes=values["disk_reserve"],
     )
@@ -187,6 +195,7 @@ def _url(flag: str, address: str) -> str:
     try:
         parts = urlsplit(url)
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        good = good and not (parts.query or parts.fragment) and url.isprintable() and " " not in url
     except ValueError:
         good = False
     if not good:

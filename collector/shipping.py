@@ -70,7 +70,7 @@ class Shipping:
         journal: the events; only those of this session and node are taken.
         shipper: the upload queue, shared by all sessions of this process.
         state_path: where the local state is kept.
-        totals: counts of events by this process.
+        counted: counts of events since it was called last.
         collect_logs: False leaves the log files alone.
         settings: how often, how much.
         metrics: what to count on.
@@ -88,7 +88,7 @@ class Shipping:
         journal: SegmentStore,
         shipper: Shipper,
         state_path: Path,
-        totals: Callable[[], EventTotals],
+        counted: Callable[[], EventTotals],
         collect_logs: bool,
         settings: ShippingSettings,
         metrics: ShippingMetrics,
@@ -98,7 +98,7 @@ class Shipping:
         self.wake = threading.Event()
         self.pressed = False
         self.cut_at_s: float | None = None
-        self._journal, self._totals = journal, totals
+        self._journal, self._counted = journal, counted
         self._settings, self._monotonic = settings, monotonic
         self.collect_logs = collect_logs
         self.book = ManifestBook(
@@ -346,7 +346,7 @@ class Shipping:
     def save(self) -> None:
         """Write the local state. On a full disk it stays old: after a kill more is done again."""
         try:
-            self.book.save(self.tails.states(), self._totals())
+            self.book.save(self.tails.states(), self._counted())
         except OSError as error:
             _log.warning("local state not written", extra={"error": str(error)})
 

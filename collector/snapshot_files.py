@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import msgspec
+
 from storage.backend import Backend
 from storage.layout import SessionRef, endpoint_key, snapshot_key
 from storage.wire import SnapshotEnvelope, WireError, decode_snapshot, encode_snapshot
@@ -97,8 +99,16 @@ def put_snapshot(backend: Backend, ref: SessionRef, snapshot: Snapshot) -> None:
     backend.put(snapshot_key(ref, snapshot.name), data)
     envelope = decode_snapshot(data, source=snapshot.name)
     if snapshot.kept_by_kuberay:
-        backend.put(endpoint_key(ref, snapshot.name), bytes(envelope.body))
+        backend.put(endpoint_key(ref, snapshot.name), verbatim(envelope))
     _mark(snapshot.path).write_text(str(envelope.taken_ms))
+
+
+def verbatim(envelope: SnapshotEnvelope) -> bytes:
+    """The answer as it came: the envelope has text that is no JSON as a JSON string."""
+    body = bytes(envelope.body)
+    if body.startswith(b'"') and "json" not in envelope.content_type:
+        return msgspec.json.decode(body, type=str).encode()
+    return body
 
 
 def _mark(path: Path) -> Path:

@@ -12,8 +12,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from collector.answers import (
@@ -37,7 +38,7 @@ from collector.endpoints import (
     is_kept_by_kuberay,
 )
 from collector.shipping_metrics import ShippingMetrics
-from collector.snapshot_files import Snapshot, SnapshotFolder
+from collector.snapshot_files import Snapshot, SnapshotFolder, verbatim
 from storage.wire import SnapshotEnvelope, json_body
 
 __all__ = ["DashboardCredentials", "Sink", "Snapshots", "ship_leftover_snapshots"]
@@ -93,6 +94,7 @@ class Snapshots:
         session_name: the session that the answers are of.
         node_id: the head node, whose death ends the polling.
         sink: gets what should be stored; `SessionShipping.put_snapshot`.
+        additional: more endpoints that are wanted.
         metrics: what to count on.
         monotonic: the clock of intervals.
         now_ms: the wall clock that answers are stamped with.
@@ -108,12 +110,13 @@ class Snapshots:
         session_name: str,
         node_id: str,
         sink: Sink,
+        additional: Sequence[str] = (),
         metrics: ShippingMetrics | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._client = DashboardClient(dashboard_url, credentials)
-        self._directory = directory
+        self._directory, self._additional = directory, tuple(additional)
         self._metrics = metrics if metrics is not None else ShippingMetrics()
         self._monotonic, self._now_ms = monotonic, now_ms
         self._busy = asyncio.Lock()
@@ -122,7 +125,7 @@ class Snapshots:
 
     def change_session(self, *, session_name: str, node_id: str, sink: Sink) -> None:
         """From now on answers are of this session; what is known of the last one is forgotten."""
-        self._folder = session_folder(self._directory / session_name)
+        self._folder = session_folder(self._directory / session_name, additional=self._additional)
         self._node_id, self._sink = node_id, sink
         self._kept: dict[str, _Kept] = {}
         self._seen = Seen()
@@ -199,7 +202,7 @@ class Snapshots:
     def _due(self) -> list[Endpoint]:
         now_s = self._monotonic()
         due = []
-        for endpoint in endpoints_for(self._seen):
+        for endpoint in endpoints_for(self._seen, self._additional):
             kept = self._kept.setdefault(endpoint.name, _Kept())
             if kept.due_s <= now_s and not kept.settled and not (endpoint.once and kept.good):
                 due.append(endpoint)
@@ -211,7 +214,7 @@ class Snapshots:
         took_s = self._monotonic() - begin_s
         kept = self._kept.setdefault(endpoint.name, _Kept())
         kept.due_s = self._monotonic() + max(endpoint.every_s, took_s * _COST_SHARE)
-        fault = answer.fault or usable(answer.status, answer.body)
+        fault = answer.fault or usable(answer.status, answer.body, any_text=endpoint.any_text)
         if fault is None:
             return answer
         self._metrics.polls.labels(fault.value).inc()
@@ -241,7 +244,8 @@ class Snapshots:
 
     async def _final_round(self) -> None:
         async with self._busy:
-            endpoints = [endpoint for endpoint in endpoints_for(self._seen) if endpoint.final]
+            wanted = endpoints_for(self._seen, self._additional)
+            endpoints = [endpoint for endpoint in wanted if endpoint.final]
             answers = await asyncio.gather(
                 *(self._ask(endpoint, timeout_s=_FINAL_TIMEOUT_S) for endpoint in endpoints)
             )
@@ -273,7 +277,7 @@ class Snapshots:
         value = decoded(answer.body)
         last = self._folder.read(endpoint.name)
         if last is not None:
-            if bytes(last.body) == answer.body and kept.good:
+            if verbatim(last) == answer.body and kept.good:
                 return None, value
             old = decoded(bytes(last.body))
         else:
@@ -306,16 +310,20 @@ class Snapshots:
             kept.shipped_s, kept.shipped_digest = self._monotonic(), kept.digest
 
 
-def session_folder(directory: Path) -> SnapshotFolder:
+def session_folder(directory: Path, *, additional: Collection[str] = ()) -> SnapshotFolder:
     """The folder of a session's last answers."""
-    return SnapshotFolder(directory, is_kept=is_kept_by_kuberay)
+    return SnapshotFolder(
+        directory, is_kept=partial(is_kept_by_kuberay, additional=frozenset(additional))
+    )
 
 
-def ship_leftover_snapshots(directory: Path, sink: Sink) -> int:
+def ship_leftover_snapshots(
+    directory: Path, sink: Sink, *, additional: Collection[str] = ()
+) -> int:
     """Hand over what a killed collector kept in `<directory>` (of one session) and did not see
     stored; returns how many.
     """
-    leftovers = session_folder(directory).unshipped()
+    leftovers = session_folder(directory, additional=additional).unshipped()
     for snapshot in leftovers:
         sink(snapshot)
     return len(leftovers)

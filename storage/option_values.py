@@ -22,6 +22,8 @@ _SIZE_UNITS = {
 }
 _DNS1123 = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _LARGEST_BYTES = 2**63 - 1
+_LONGEST_S = 100 * 365 * 86400.0
+"""Clocks and locks of the system take no more than some 290 years."""
 
 
 def text(value: str) -> str:
@@ -44,11 +46,14 @@ def duration_s(value: str) -> float:
     """Seconds, from `250ms`, `30s`, `5m`, `1h`, `1h30m`, or a plain number of seconds."""
     compact = value.strip()
     if _NUMBER.fullmatch(compact):
-        return float(compact)
+        compact += "s"
     parts = _DURATION_PART.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
         raise ValueError("must be a duration such as 250ms, 30s, 5m or 1h30m")
-    return sum(float(number) * _DURATION_UNITS_S[unit] for number, unit in parts)
+    duration = sum(float(number) * _DURATION_UNITS_S[unit] for number, unit in parts)
+    if duration > _LONGEST_S:
+        raise ValueError("is longer than 100 years")
+    return duration
 
 
 def size_bytes(value: str) -> int:

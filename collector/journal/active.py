@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,8 @@ class ActiveSegment:
         self.path = path
         self.key = key
         self.created_ns = created_ns
+        self.opened_s = time.monotonic()
+        """Its age is told by this clock, which nobody sets back."""
         self.size_bytes = 0
         self.events = 0
         self.unsynced_bytes = 0

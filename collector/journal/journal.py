@@ -128,8 +128,8 @@ class Journal:
         pressed = self.pressed
         self._metrics.journal_pressed.set(pressed)
         limit_s = self._limits.rotation_interval_s
-        oldest_ns = time.time_ns() - int((min(limit_s, PRESSED_S) if pressed else limit_s) * 1e9)
-        self._seal([s for s in self._active.values() if s.created_ns <= oldest_ns])
+        oldest_s = time.monotonic() - (min(limit_s, PRESSED_S) if pressed else limit_s)
+        self._seal([s for s in self._active.values() if s.opened_s <= oldest_s])
         self._gauge()
 
     def seal_session(self, session: str) -> None:

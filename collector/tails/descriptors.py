@@ -8,6 +8,7 @@ from collections.abc import Collection
 from threading import Lock
 
 from collector.tails.files import FileId
+from collector.tails.inside import OutsideError, open_inside
 from collector.tails.tailed import TailedLog
 
 
@@ -17,10 +18,15 @@ class Descriptors:
     An open descriptor keeps a deleted file readable and its inode from being used again,
     which is what makes following rotations exact. Sessions can have tens of thousands of
     logs, so only the ones read last stay open.
+
+    Args:
+        limit: how many stay open.
+        root: the session's directory; nothing outside is opened.
+
     """
 
-    def __init__(self, *, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, *, limit: int, root: str) -> None:
+        self._limit, self._root = limit, root
         self._open: OrderedDict[str, int] = OrderedDict()
         self._lock = Lock()
 
@@ -46,7 +52,7 @@ class Descriptors:
             if descriptor is not None:
                 self._open.move_to_end(log.generation)
                 return descriptor
-            descriptor = _open_same(log)
+            descriptor = _open_same(log, self._root)
             if descriptor is None:
                 return None
             self._make_room(keep)
@@ -57,7 +63,7 @@ class Descriptors:
         """A descriptor of its own for a long read in another thread; the caller closes it."""
         with self._lock:
             held = self._open.get(log.generation)
-            return os.dup(held) if held is not None else _open_same(log)
+            return os.dup(held) if held is not None else _open_same(log, self._root)
 
     def close(self, generation: str) -> None:
         """Close one; one that is not open is no error."""
@@ -81,14 +87,13 @@ class Descriptors:
                 return
 
 
-def _open_same(log: TailedLog) -> int | None:
+def _open_same(log: TailedLog, root: str) -> int | None:
     """Open the log's file by its name, unless a rotation has put another one there."""
     if log.local is None:
         return None
     try:
-        # Not blocking: what was a regular file a moment ago may be a pipe now.
-        descriptor = os.open(log.local, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
+        descriptor = open_inside(log.local, root, os.O_NOFOLLOW)
+    except (OSError, OutsideError):
         return None
     if FileId.of(os.fstat(descriptor)) != log.file_id:
         os.close(descriptor)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterator
@@ -16,8 +17,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from collector.tails.inside import OutsideError, open_inside, true_place, true_root
+
 HEAD_BYTES = 256
 """How many of a file's first bytes make its fingerprint."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class SkipReason(Enum):
@@ -28,7 +33,7 @@ class SkipReason(Enum):
     LINKED_DIRECTORY = "linked_directory"
     """A symlink to a directory could lead out of the session or in a circle."""
     OUTSIDE_SESSION = "outside_session"
-    """A symlink to a file outside the session directory."""
+    """A symlink that leads out of the session directory."""
     SAME_FILE = "same_file"
     """Another name of a file that is followed already."""
     UNREADABLE = "unreadable"
@@ -64,6 +69,7 @@ class Listing:
     """One look at the logs directory."""
 
     files: dict[FileId, SeenFile] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
     skipped: Counter[SkipReason] = field(default_factory=Counter)
 
 
@@ -73,46 +79,70 @@ def list_logs(logs_dir: Path, session_dir: Path) -> Listing:
     A missing directory is an empty listing: Ray makes it late, and removes it early.
     """
     listing = Listing()
-    linked: list[tuple[str, os.DirEntry[str]]] = []
-    for path, entry in _walk(logs_dir, listing.skipped):
-        if entry.is_symlink():
-            linked.append((path, entry))
+    root = true_root(session_dir)
+    linked: list[_Entry] = []
+    for entry in _walk(logs_dir, root, listing.skipped):
+        if entry.status is None:
+            linked.append(entry)
         else:
-            _add(listing, path, Path(entry.path))
-    if linked:
-        root = session_dir.resolve()
-        for path, entry in linked:
-            _add_linked(listing, path, Path(entry.path), root)
+            _add(listing, entry.path, entry.local, entry.status)
+    for entry in linked:
+        _add_linked(listing, entry, root)
     return listing
 
 
-def _walk(logs_dir: Path, skipped: Counter[SkipReason]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield (relative path, entry) of all that may be a file, in the order of names."""
-    waiting: list[tuple[str, str]] = [("", str(logs_dir))]
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a directory has, but for directories."""
+
+    path: str
+    local: Path
+    status: os.stat_result | None
+    """None for a symbolic link."""
+
+
+def _walk(logs_dir: Path, root: str, skipped: Counter[SkipReason]) -> Iterator[_Entry]:
+    """Yield all that may be a file, in the order of names."""
+    waiting: list[tuple[str, Path]] = [("", logs_dir)]
     while waiting:
         prefix, directory = waiting.pop()
         try:
-            with os.scandir(directory) as entries:
-                ordered = sorted(entries, key=lambda entry: entry.name)
+            descriptor = open_inside(directory, root, os.O_DIRECTORY)
         except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OutsideError:
+            skipped[SkipReason.OUTSIDE_SESSION] += 1
             continue
         except OSError:
             skipped[SkipReason.UNREADABLE] += 1
             continue
-        for entry in ordered:
-            path = prefix + _as_unicode(entry.name)
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append((path + "/", entry.path))
-            else:
-                yield path, entry
+        entries = []
+        try:
+            for entry in _entries(descriptor):
+                path = prefix + _as_text(entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((path + "/", directory / entry.name))
+                    continue
+                try:
+                    status = None if entry.is_symlink() else entry.stat(follow_symlinks=False)
+                except OSError:
+                    skipped[SkipReason.UNREADABLE] += 1
+                    continue
+                entries.append(_Entry(path, directory / entry.name, status))
+        finally:
+            os.close(descriptor)
+        yield from entries
 
 
-def _add(listing: Listing, path: str, local: Path) -> None:
+def _entries(descriptor: int) -> list[os.DirEntry[str]]:
     try:
-        status = local.stat()
-    except OSError:
-        listing.skipped[SkipReason.UNREADABLE] += 1
-        return
+        with os.scandir(descriptor) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:  # removed while it was read
+        return []
+
+
+def _add(listing: Listing, path: str, local: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         reason = SkipReason.NOT_REGULAR
         if stat.S_ISDIR(status.st_mode):
@@ -123,34 +153,34 @@ def _add(listing: Listing, path: str, local: Path) -> None:
     if file_id in listing.files:
         listing.skipped[SkipReason.SAME_FILE] += 1
         return
+    while path in listing.paths:  # names that are spelt out can meet another one
+        path += "~"
+    listing.paths.add(path)
     listing.files[file_id] = SeenFile(path, local, file_id, status.st_size, status.st_mtime_ns)
 
 
-def _add_linked(listing: Listing, path: str, local: Path, root: Path) -> None:
+def _add_linked(listing: Listing, entry: _Entry, root: str) -> None:
     try:
-        target = local.resolve(strict=True)
-    except (OSError, RuntimeError):
-        listing.skipped[SkipReason.UNREADABLE] += 1
-        return
-    if not target.is_relative_to(root):
+        descriptor = open_inside(entry.local, root, os.O_PATH)
+    except OutsideError:
         listing.skipped[SkipReason.OUTSIDE_SESSION] += 1
         return
-    _add(listing, path, target)
+    except OSError:
+        listing.skipped[SkipReason.UNREADABLE] += 1
+        return
+    try:
+        _add(listing, entry.path, true_place(descriptor), os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
 
 
-def _as_unicode(name: str) -> str:
-    """A name that is no UTF-8 with its odd bytes spelt out: object keys are Unicode."""
+def _as_text(name: str) -> str:
+    """A name as a part of object keys: bytes that are no UTF-8 and control characters spelt out."""
     try:
         name.encode()
     except UnicodeEncodeError:
-        return os.fsencode(name).decode("utf-8", "backslashreplace")
-    return name
-
-
-def fingerprint(descriptor: int, length: int) -> str:
-    """A digest of the first `length` bytes; `""` when there are fewer (or length is 0)."""
-    head = os.pread(descriptor, length, 0) if length else b""
-    return head_digest(head) if head and len(head) == length else ""
+        name = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", name)
 
 
 def head_digest(head: bytes) -> str:

@@ -12,6 +12,7 @@ from collector.sessions import RaySession
 from collector.tails.descriptors import Descriptors
 from collector.tails.files import FileId, SeenFile, SkipReason, list_logs
 from collector.tails.frames import FRAME_RAW_BYTES, LogFrameData, compress, cut_at_line_end
+from collector.tails.inside import true_root
 from collector.tails.names import settle_names
 from collector.tails.tailed import EndReason, TailedLog, TailState, mark_of
 
@@ -67,7 +68,7 @@ class LogTails:
         self._claimed = dict(claimed or {})
         self._retain_bytes = retain_bytes
         self._monotonic = monotonic
-        self._descriptors = Descriptors(limit=max_open_files)
+        self._descriptors = Descriptors(limit=max_open_files, root=true_root(session.session_dir))
         self._logs = {state.generation: TailedLog.restored(state) for state in restored}
         self._by_id = {log.file_id: log for log in self._logs.values() if not log.gone}
         self._changed_s = monotonic()

@@ -17,6 +17,7 @@ from storage.backend import (
     InvalidKeyError,
     NotFoundError,
     ObjectInfo,
+    UnavailableError,
 )
 from storage.keys import MAX_KEY_BYTES, check_key, check_prefix, check_root, shown
 from storage.local.errors import is_missing, typed_errors
@@ -54,6 +55,8 @@ class LocalBackend:
             raise ConfigError(f"the storage root dir is not usable: {error}") from error
         self._root_names = names_of_key(self._root) if self._root else []
         self._swept_ns = 0
+        mount = self._directory.resolve()
+        self._mount = mount if mount.is_mount() else None
 
     def __repr__(self) -> str:
         """Where it is, for logs."""
@@ -62,6 +65,7 @@ class LocalBackend:
     def put(self, key: str, body: Body, *, create_only: bool = False) -> ObjectInfo:
         """Store a whole object, atomically and durably."""
         names = self._names(key)
+        self._check_mount(key)
         if create_only and self._is_there(names, key):
             raise ExistsError(f"{shown(key)}: there is an object already")
         stored = write_object(self._directory, names, key=key, body=body, create_only=create_only)
@@ -127,6 +131,14 @@ class LocalBackend:
                     return
                 raise
         prune_folders(self._directory, names[:-1])
+
+    def _check_mount(self, key: str) -> None:
+        """A volume that was unmounted leaves an empty directory: what is put there is lost."""
+        if self._mount is not None and not self._mount.is_mount():
+            raise UnavailableError(
+                f"{shown(key)}: cannot write: the volume at {self._directory} is not mounted any "
+                "more; mount it again"
+            )
 
     def _names(self, key: str) -> Names:
         check_key(key)

@@ -24,13 +24,12 @@ import sys, time
 started = time.perf_counter()
 from pathlib import Path
 from historyserver.compiled.opener import open_compiled
-from historyserver.folding.records import TaskDetail
-import msgspec
+from historyserver.compiled.details import Details
 imported = time.perf_counter()
 session = open_compiled(Path(sys.argv[1]))
 rows = session.connection().execute("SELECT * FROM tasks ORDER BY row LIMIT 100").fetchall()
-decode = msgspec.msgpack.Decoder(TaskDetail).decode
-page = [(*(session.string(value) for value in row[3:9]), decode(row[-1])) for row in rows]
+details = Details(session)
+page = [(*(session.string(value) for value in row[3:9]), details.get(row[23])) for row in rows]
 assert len(page) == 100
 print(time.perf_counter() - started, time.perf_counter() - imported)
 """

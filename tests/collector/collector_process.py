@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -136,7 +137,7 @@ class CollectorProcess:
 
         return wait_for(message, found, timeout_s=timeout_s)
 
-    @property
+    @cached_property
     def url(self) -> str:
         """Where it takes events; waits until it does."""
         line = self.wait_message("listening", what="events")

@@ -32,6 +32,7 @@ class Dashboard:
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     raw: dict[str, bytes] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     url: str = ""
     pollers: list[Snapshots] = field(default_factory=list)
     at_once: int = 0
@@ -47,11 +48,18 @@ class Dashboard:
             await asyncio.sleep(self.delay_s.get(name, 0))
         finally:
             self.at_once -= 1
+        if name in self.texts:
+            return web.Response(text=self.texts[name])
         if name in self.raw:
             return web.Response(body=self.raw[name], content_type="application/json")
         if name not in self.answers:
             return web.json_response({}, status=404)
         return web.json_response(self.answers[name], status=self.status.get(name, 200))
+
+    def bodies(self, *names: str) -> dict[str, bytes]:
+        """What it answers, byte by byte."""
+        texts = {name: text.encode() for name, text in self.texts.items()}
+        return {name: (self.raw | texts)[name] for name in names}
 
 
 def nodes(state: str) -> dict[str, Any]:
@@ -129,6 +137,7 @@ def poller(tmp_path: Path, board: Dashboard, **more: Any) -> Poller:
         session_name=SESSION,
         node_id=HEAD,
         sink=shipped.append,
+        additional=more.pop("additional", ()),
         monotonic=lambda: clock[0],
         now_ms=lambda: int(clock[0] * 1000),
     )

@@ -41,7 +41,7 @@ class IntakeRig:
             metrics=self.metrics,
             before_seal=lambda: self.window.save(data_dir / RECENT_IDS),
         )
-        self.ledger = Ledger(data_dir)
+        self.ledger = Ledger()
         self.quarantine = Quarantine(
             data_dir / "quarantine",
             max_bytes=quarantine_max_bytes,

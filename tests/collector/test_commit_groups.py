@@ -29,7 +29,7 @@ def test_a_resent_batch_is_stored_once(tmp_path: Path) -> None:
     assert rig.commit(task_body(0, 150)) == [None]
     assert set(stored_ids(tmp_path).values()) == {1}
     assert len(stored_ids(tmp_path)) == 150
-    totals = rig.ledger.totals(SESSION)
+    totals = rig.ledger.take(SESSION, NODE)
     assert (totals.received, totals.duplicates, totals.stored) == (350, 200, 150)
     assert rig.metric("events_duplicate_total") == 200
 
@@ -73,7 +73,7 @@ def test_bad_events_go_to_quarantine_and_good_ones_are_stored(tmp_path: Path) ->
     ]
     for reason in (Reason.NOT_AN_OBJECT, Reason.BAD_SESSION_NAME, Reason.BODY_NOT_JSON):
         assert rig.metric("events_quarantined_total", reason=reason.value) == 1
-    assert rig.ledger.totals(SESSION).quarantined == 4
+    assert rig.ledger.take(SESSION, NODE).quarantined == 4
 
 
 def test_a_resent_poison_is_kept_once(tmp_path: Path) -> None:

@@ -206,6 +206,28 @@ def test_a_full_disk_says_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run(tmp_path, work)
 
 
+def test_slow_senders_keep_nobody_waiting(tmp_path: Path) -> None:
+    """Many connections whose small body never ends; another POST is answered at once."""
+
+    async def check(server: Server) -> None:
+        host, port = server.url.removeprefix("http://").split(":")
+        writers = []
+        for _ in range(intake_module.MAX_AT_ONCE * 3):
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n[")
+            await writer.drain()
+            writers.append(writer)
+        await asyncio.sleep(0.1)
+        begin_s = time.monotonic()
+        assert await server.status(task_body(0, 5)) == 200
+        assert time.monotonic() - begin_s < intake_module.SLOT_WAIT_S / 2
+        for writer in writers:
+            writer.close()
+
+    run(tmp_path, check)
+    assert len(stored_ids(tmp_path)) == 5
+
+
 def test_after_the_drain_posts_are_refused(tmp_path: Path) -> None:
     """What comes now would never be shipped."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,21 @@ def test_an_old_segment_is_sealed(tmp_path: Path) -> None:
     young.append(NODE_KEY, [LINE])
     young.rotate()
     assert not young.sealed()
+
+
+def test_a_clock_that_is_set_back_delays_no_sealing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names are in the order of time all the same."""
+    journal = new_journal(tmp_path, JournalLimits(rotation_interval_s=0.0, reserve_bytes=0))
+    journal.append(NODE_KEY, [LINE])
+    now_ns = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns - 10**9 * 86400)
+    journal.rotate()
+    journal.append(NODE_KEY, [LINE])
+    journal.rotate()
+    first, second = journal.sealed()
+    assert first.created_ns < second.created_ns
 
 
 def test_sealing_a_session_leaves_others_open(tmp_path: Path) -> None:

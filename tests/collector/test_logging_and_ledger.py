@@ -1,4 +1,4 @@
-"""The log format, and the totals that a restart keeps."""
+"""The log format, the counts of events, and background work."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 
 from collector import logs
 from collector.background import in_daemon_thread, repeat
+from collector.journal.recovery import PENDING_NODE
 from collector.ledger import BatchCounts, Ledger
 from collector.metrics import CollectorMetrics
-from tests.collector.events import OLD_SESSION, SESSION
+from tests.collector.events import NODE, OLD_SESSION, OTHER_NODE, SESSION
 
 
 @pytest.fixture
@@ -67,26 +68,19 @@ def test_the_level_is_obeyed() -> None:
     assert "odd thing" not in log_of("json", "error")
 
 
-def test_totals_outlive_a_restart(tmp_path: Path) -> None:
-    """Counted on from what the last manifest said, each session for itself."""
-    ledger = Ledger(tmp_path)
-    ledger.add(SESSION, BatchCounts(received=10, duplicates=3, stored=7))
+def test_counts_are_told_once() -> None:
+    """Each session and node for itself; what had no node yet goes to the first that asks."""
+    ledger = Ledger()
+    ledger.add(SESSION, NODE, BatchCounts(received=10, duplicates=3, stored=7))
+    ledger.add(SESSION, OTHER_NODE, BatchCounts(received=4, stored=4))
+    ledger.add(SESSION, PENDING_NODE, BatchCounts(received=1, stored=1))
     ledger.add_quarantined(2)
-    totals = ledger.totals(SESSION)
-    assert (totals.received, totals.duplicates, totals.stored) == (12, 3, 7)
-    assert totals.quarantined == 2
-    assert ledger.totals(OLD_SESSION).received == 0
-    again = Ledger(tmp_path)
-    again.add(SESSION, BatchCounts(received=1, stored=1))
-    totals = again.totals(SESSION)
-    assert (totals.received, totals.stored, totals.quarantined) == (13, 8, 2)
-
-
-def test_unreadable_totals_begin_anew(tmp_path: Path) -> None:
-    """They are an extra: never a reason to fail."""
-    (tmp_path / SESSION).mkdir()
-    (tmp_path / SESSION / "totals.json").write_bytes(b"torn")
-    assert Ledger(tmp_path).totals(SESSION).received == 0
+    taken = ledger.take(SESSION, NODE)
+    assert (taken.received, taken.duplicates, taken.stored) == (13, 3, 8)
+    assert taken.quarantined == 2
+    assert ledger.take(SESSION, OTHER_NODE).received == 4
+    assert ledger.take(OLD_SESSION, NODE).received == 0
+    assert ledger.take(SESSION, NODE).received == 0
 
 
 def test_a_repeated_step_survives_its_failures() -> None:

@@ -142,6 +142,12 @@ def test_a_hook_file_of_an_earlier_container_is_not_believed(tmp_path: Path) -> 
     assert node_id_of_hook_files(tmp_path) is None
 
 
+def test_a_pipe_in_the_place_of_a_hook_file_blocks_nothing(tmp_path: Path) -> None:
+    """Ray's container can make one; the look goes on."""
+    os.mkfifo(tmp_path / "raylet_node_id")
+    assert node_id_of_hook_files(tmp_path) is None
+
+
 def test_the_newer_hook_file_wins(tmp_path: Path) -> None:
     """When there are two."""
     (tmp_path / "raylet_node_id").write_text(NODE)

@@ -120,6 +120,7 @@ def test_every_environment_name_of_kuberay_is_read() -> None:
     assert read.limits.rotation_interval_s == 60
     assert read.limits.max_segment_bytes == 10 * 1024 * 1024
     assert read.limits.cap_bytes == 500 * 1024 * 1024
+    assert read.additional_endpoints == ("/api/foo", "/api/bar?x=1")
     assert set(read.ignored) == set(IGNORED)
     credentials = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ENABLE_K8S_TOKEN_AUTH"}
     known = {name for option in OPTIONS for name in option.env}
@@ -177,6 +178,14 @@ def test_defaults() -> None:
         (("--events-address=localhost",), "--events-address=localhost"),
         (("--grace-period=soon",), "--grace-period=soon"),
         (("--event-rotation-interval=0s",), "must be more than 0"),
+        (("--event-rotation-interval=999999999999d",), "longer than 100 years"),
+        (("--grace-period=0",), "must be more than 0"),
+        (("--event-max-file-size=0",), "must be 4Ki or more"),
+        (("--event-max-file-size=1Qi",), "must be a size"),
+        (("--pod-ip=head",), "must be an IP address"),
+        (("--additional-endpoints=api/x",), "must be paths"),
+        (("--ray-dashboard-address=http://a b:1",), "--ray-dashboard-address"),
+        (("--ray-dashboard-address=http://a:1/?token=x",), "--ray-dashboard-address"),
         (("--ray-dashboard-address=ftp://x",), "--ray-dashboard-address=ftp://x"),
         (("--ray-dashboard-address=http://x:notaport",), "--ray-dashboard-address"),
         (("--ray-node-id=xyz",), "--ray-node-id=xyz"),

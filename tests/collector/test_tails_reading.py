@@ -78,18 +78,47 @@ def test_only_regular_files_of_the_session_are_followed(
 
 
 def test_names_of_all_kinds_are_followed(session: RaySession) -> None:
-    """Folders, spaces, Unicode, and bytes that are no Unicode."""
+    """Folders, spaces, Unicode; what no key can hold is spelt out, each file for itself."""
     logs = session.logs_dir
     (logs / "serve").mkdir()
     (logs / "serve" / "réplique №1.log").write_bytes(b"a")
     (logs / "with space.log").write_bytes(b"b")
     Path(os.fsdecode(os.fsencode(logs) + b"/odd-\xff.log")).write_bytes(b"c")
+    (logs / "line\nand\ttab.log").write_bytes(b"d")
+    (logs / "line\\x0aand\ttab.log").write_bytes(b"e")
     tails = LogTails(session)
     assert by_path(tails, drain(tails)) == {
         "serve/réplique №1.log": b"a",
         "with space.log": b"b",
         "odd-\\xff.log": b"c",
+        "line\\x0aand\\x09tab.log": b"d",
+        "line\\x0aand\\x09tab.log~": b"e",
     }
+
+
+def test_a_logs_folder_that_leads_out_is_not_followed(session: RaySession, tmp_path: Path) -> None:
+    """Whoever controls Ray's container could put a link in its place."""
+    outside = tmp_path / "outside"
+    session.logs_dir.rename(outside)
+    (outside / "token").write_bytes(b"secret")
+    session.logs_dir.symlink_to(outside)
+    tails = LogTails(session)
+    assert drain(tails) == {}
+    assert tails.skipped == {SkipReason.OUTSIDE_SESSION: 1}
+
+
+def test_a_folder_swapped_for_a_link_after_the_look_is_not_read(
+    session: RaySession, tmp_path: Path
+) -> None:
+    """Even when the file behind it is the one that was seen."""
+    folder = session.logs_dir / "serve"
+    folder.mkdir()
+    (folder / "x.log").write_bytes(b"secret")
+    tails = LogTails(session, max_open_files=0)
+    tails.scan()
+    folder.rename(tmp_path / "outside")
+    folder.symlink_to(tmp_path / "outside")
+    assert drain(tails, scan=False) == {}
 
 
 def test_no_logs_folder_is_no_error(session: RaySession) -> None:

@@ -115,6 +115,22 @@ def test_a_missing_directory_is_never_created(tmp_path: Path) -> None:
     assert not place.exists()
 
 
+def test_nothing_is_put_where_a_volume_was_mounted(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its empty mount point would take it, and lose it with the pod."""
+    mounted = [True]
+    monkeypatch.setattr(Path, "is_mount", lambda path: mounted[0] and path == place.resolve())
+    backend = LocalBackend(place)
+    backend.put("a", b"1")
+    mounted[0] = False
+    with pytest.raises(UnavailableError, match="not mounted any more"):
+        backend.put("b", b"2")
+    assert not (place / "b").exists()
+    mounted[0] = True
+    backend.put("b", b"2")
+
+
 def test_an_object_cannot_lie_below_another(place: Path) -> None:
     """Unlike in a bucket: refused with the reason, both ways round, also create-only."""
     backend = LocalBackend(place)
