@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import flask
+import msgspec
+import zstandard
 
 from historyserver import api
 from historyserver.access import OpenPolicy, Policy
@@ -18,12 +22,17 @@ from historyserver.compiled.meta import Meta
 from historyserver.dashboard import DashboardFiles
 from historyserver.failures import answer_to
 from historyserver.metrics import ServerMetrics
-from historyserver.opening import SessionOpener
+from historyserver.opening import OpeningError, OpeningReason, SessionOpener
 from historyserver.page_routes import PageParts, page_blueprint
 from historyserver.request_cycle import RequestCycle, selected
 from historyserver.selection import SelectionPrefix
 from historyserver.sessions import OpenSession, Sessions
 from storage.backend import StorageError
+
+_log = logging.getLogger("historyserver.app")
+
+_DAMAGED = (sqlite3.DatabaseError, msgspec.MsgspecError, zstandard.ZstdError)
+"""What reading a damaged compiled file ends with."""
 
 
 class WebApp:
@@ -55,6 +64,7 @@ def create_app(
     policy: Policy | None = None,
     answer_cache_bytes: int = 32 << 20,
     open_timeout_s: float = 20.0,
+    max_waiting: int = 12,
     cache_dir: Path | None = None,
 ) -> WebApp:
     """Make the app.
@@ -66,6 +76,7 @@ def create_app(
         policy: who may read; everybody when not given.
         answer_cache_bytes: memory for ready answers.
         open_timeout_s: how long a request waits for a session to be prepared.
+        max_waiting: how many requests may wait so at once; fewer than the server's threads.
         cache_dir: where compiled sessions are, to show its size in the metrics.
 
     """
@@ -80,6 +91,7 @@ def create_app(
         catalogue=catalogue,
         sessions=sessions,
         patience_s=open_timeout_s,
+        max_waiting=max_waiting,
         opened=metrics.opened,
     )
     app = flask.Flask("historyserver", static_folder=None, template_folder="pages/templates")
@@ -87,7 +99,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     RequestCycle(policy=policy or OpenPolicy(), cache=cache, metrics=metrics).install(app)
-    app.register_error_handler(Exception, answer_to)
+    app.register_error_handler(Exception, lambda error: answer_to(_healed(error, sessions)))
     api.register(app, open_session=lambda: _open(opener))
     app.register_blueprint(page_blueprint(_page_parts(catalogue, sessions, opener, files)))
     app.extensions[clusters.SESSIONS] = lambda: _newest_first(catalogue)
@@ -110,6 +122,19 @@ def folder_bytes(folder: Path) -> int:
 
 def _open(opener: SessionOpener) -> OpenSession:
     return opener.open(selected())
+
+
+def _healed(error: Exception, sessions: Sessions) -> Exception:
+    """A compiled file that fails in a query is made anew, once; the reader comes back for it."""
+    session: OpenSession | None = flask.g.get("open_session")
+    if session is None or not isinstance(error, _DAMAGED) or not sessions.discard(session):
+        return error
+    _log.error("a query met a damaged file", exc_info=error)
+    return OpeningError(
+        OpeningReason.PREPARING,
+        f"the prepared session {session.ref.session} was damaged and is made anew; "
+        "try again in a few seconds",
+    )
 
 
 def _page_parts(

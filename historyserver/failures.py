@@ -9,6 +9,7 @@ import logging
 
 import flask
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import WebsocketMismatch
 
 from historyserver.api.answers import refuse
 from historyserver.api.errors import ApiError, ErrorCode
@@ -40,6 +41,11 @@ _KNOWN: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
     (StorageError, ErrorCode.STORAGE_UNAVAILABLE, 500),
 )
 """The first that fits."""
+_API_ROOTS = frozenset({
+    "api", "clusters", "cluster_id", "enter_cluster", "events", "logical", "memory_profile",
+    "nodes", "task", "timezone", "usage_stats_enabled", "worker",
+})  # fmt: skip
+"""The first segments of the paths that Ray's dashboard and KubeRay's server answer as an API."""
 _TITLES = {
     ErrorCode.SESSION_PREPARING: "Preparing this session",
     ErrorCode.SESSION_NOT_FOUND: "No such session",
@@ -73,10 +79,14 @@ def answer_to(error: Exception) -> flask.Response:
     return response
 
 
+def is_api(path: str) -> bool:
+    """Whether programs ask for this path: then no answer may be 404 (see `api.errors`)."""
+    return path.lstrip("/").partition("/")[0] in _API_ROOTS
+
+
 def wants_page(request: flask.Request) -> bool:
     """Whether a person's browser navigates, rather than a program or the UI's code asking."""
-    path = request.path
-    if path.startswith(("/api/", "/nodes", "/logical/", "/enter_cluster/", "/clusters")):
+    if is_api(request.path):
         return False
     return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", "")
 
@@ -99,8 +109,13 @@ def _of_http(error: HTTPException) -> tuple[ErrorCode, str, int]:
     status = error.code or 500
     if status == 405:
         return ErrorCode.READ_ONLY, "stored sessions are read-only: use GET or HEAD", 405
+    if isinstance(error, WebsocketMismatch):
+        return ErrorCode.NOT_KEPT, "following a log needs the running cluster", 400
     text = error.description or error.name
     if status == 404:
+        path = flask.request.path
+        if is_api(path):  # a 404 would send Ray's proxy to the wrong cluster
+            return ErrorCode.NOT_KEPT, f"{path[:200]} is not kept for stored sessions", 400
         return ErrorCode.NOT_FOUND, "there is no such page", 404
     return ErrorCode.BAD_REQUEST if status < 500 else ErrorCode.INTERNAL, text, status
 

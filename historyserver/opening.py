@@ -2,7 +2,8 @@
 
 Preparing a large session can take longer than Ray's proxy waits (30 s, then it would show the
 local, empty cluster instead). So a request waits `patience_s` at most; the work goes on, and
-the reader is told to ask again.
+the reader is told to ask again. Only some requests may wait at once: whoever waits holds a
+thread, and the others are for open sessions and for probes, which must never wait.
 """
 
 from __future__ import annotations
@@ -48,11 +49,13 @@ class SessionOpener:
         catalogue: Catalogue,
         sessions: Sessions,
         patience_s: float,
+        max_waiting: int = 12,
         opened: Callable[[str, float], None] = lambda outcome, seconds: None,
     ) -> None:
         self._catalogue = catalogue
         self._sessions = sessions
         self._patience_s = patience_s
+        self._waiting = threading.Semaphore(max_waiting)
         self._opened = opened
         self._lock = threading.Lock()
         self._work: dict[SessionRef, Future[OpenSession]] = {}
@@ -84,8 +87,9 @@ class SessionOpener:
         if ready is not None:
             return ready
         work = self._start(ref)
+        may_wait = self._waiting.acquire(blocking=False)
         try:
-            return work.result(timeout=self._patience_s)
+            return work.result(timeout=self._patience_s if may_wait else 0)
         except FutureTimeoutError:
             if work.done():
                 raise
@@ -94,6 +98,9 @@ class SessionOpener:
                 f"the session {ref.session} is being prepared for the first time; "
                 "try again in a few seconds",
             ) from None
+        finally:
+            if may_wait:
+                self._waiting.release()
 
     def close(self) -> None:
         """Stop taking work; what runs may end."""

@@ -7,6 +7,7 @@ the modules are imported before it, so that workers share their memory.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ def make_app(settings: Settings, backend: Backend) -> WebApp:
         files=DashboardFiles(settings.dashboard_dir),
         answer_cache_bytes=settings.answer_cache_bytes,
         open_timeout_s=settings.open_timeout_s,
+        max_waiting=max(1, settings.threads * 3 // 4),
         cache_dir=settings.cache_dir,
     )
 
@@ -71,12 +73,13 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed
         options: dict[str, Any] = {
             "bind": [f"{address}:{settings.port}"],
             "workers": settings.workers,
-            "worker_class": "gthread",
+            "worker_class": "historyserver.connections.Worker",
             "threads": settings.threads,
             "graceful_timeout": max(1, round(settings.stop_timeout_s)),
             "timeout": 120,
             "keepalive": KEEP_ALIVE_S,
             "limit_request_line": 8190,
+            "limit_request_field_size": 32 * 1024,  # cookies of a sign-in proxy are large
             "accesslog": None,
             "errorlog": "-",
             "logger_class": "historyserver.serving.Logs",
@@ -107,8 +110,14 @@ class Logs:
         self.warning = self.error_log.warning
         self.info = self.error_log.debug
         self.debug = self.error_log.debug
-        self.exception = self.error_log.exception
         self.log = self.error_log.log
+
+    def exception(self, message: object, *args: object) -> None:
+        """Log an error with its trace; a client that stands still is none of ours."""
+        if isinstance(sys.exc_info()[1], BlockingIOError):
+            self.info("closed a connection that stood still")
+        else:
+            self.error_log.exception(message, *args)
 
     def access(self, *args: Any) -> None:
         """Not used: the app writes one line per request itself."""

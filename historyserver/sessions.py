@@ -8,6 +8,8 @@ runs is looked at again after `RUNNING_RECHECK_S`; meanwhile readers get what is
 from __future__ import annotations
 
 import logging
+import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -40,7 +42,12 @@ UNSETTLED_RECHECK_S = 60.0
 MAX_BYTES = 20 * 1024**3
 """Of the local cache, unless set."""
 
+FAILED_REST_S = 60.0
+"""A session that failed twice the same way is not tried again for so long, since each attempt
+may take all processors and memory from the others."""
+
 _ATTEMPTS = 3
+_FAILURES_KEPT = 1000
 
 
 class BrokenReason(StrEnum):
@@ -48,6 +55,8 @@ class BrokenReason(StrEnum):
 
     COMPILE_DIED = "compile_died"
     """The compiling process ended, most likely for want of memory."""
+    COMPILE_FAILED = "compile_failed"
+    """It met what it could not handle; the log has the reason."""
     BAD_FILE = "bad_file"
     """What was compiled cannot be opened."""
     KEEPS_CHANGING = "keeps_changing"
@@ -93,6 +102,13 @@ class _Held:
     is_refreshing: bool = False
 
 
+@dataclass(slots=True)
+class _Failure:
+    error: SessionBrokenError
+    number: int
+    until_s: float
+
+
 class Sessions:
     """All sessions that this process has open. Safe to use from any thread."""
 
@@ -105,7 +121,7 @@ class Sessions:
         max_bytes: int = MAX_BYTES,
         workers: int = 2,
         max_compiles: int = 1,
-        max_open: int = 64,
+        max_open: int = 16,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Open sessions of a backend.
@@ -123,6 +139,7 @@ class Sessions:
         """
         self.catalogue = catalogue
         self._backend = backend
+        self._cache_dir = cache_dir
         self._cache = CompiledCache(cache_dir, max_bytes=max_bytes)
         self._max_bytes = max_bytes
         self._workers = workers
@@ -132,13 +149,15 @@ class Sessions:
         self._lock = threading.Lock()
         self._held: dict[SessionRef, _Held] = {}
         self._opening: dict[SessionRef, threading.Lock] = {}
+        self._failures: dict[str, _Failure] = {}
+        self._distrusted: dict[str, float] = {}
         self._background = ThreadPoolExecutor(2, thread_name_prefix="sessions")
 
     def peek(self, ref: SessionRef) -> OpenSession | None:
         """Give a session that is open, at once; a stale one is renewed in the background."""
         with self._lock:
             held = self._held.get(ref)
-            if held is None:
+            if held is None or not self._is_there(ref, held):
                 return None
             held.used_at_s = self._monotonic_s()
             if self._is_due(held) and not held.is_refreshing:
@@ -157,10 +176,32 @@ class Sessions:
         with opening:
             with self._lock:
                 held = self._held.get(ref)
+                if held is not None and not self._is_there(ref, held):
+                    held = None
                 if held is not None and not self._is_due(held):
                     held.used_at_s = self._monotonic_s()
                     return held.session
             return self._open(ref, held).session
+
+    def discard(self, session: OpenSession) -> bool:
+        """Let go of a session whose file failed in a query: the next `open` makes it anew.
+
+        Returns False when that was done a short while ago: then it does not help.
+        """
+        fingerprint = session.compiled.fingerprint
+        now_s = self._monotonic_s()
+        with self._lock:
+            if now_s - self._distrusted.get(fingerprint, -FAILED_REST_S) < FAILED_REST_S:
+                return False
+            if len(self._distrusted) >= _FAILURES_KEPT:
+                self._distrusted.clear()
+            self._distrusted[fingerprint] = now_s
+            held = self._held.get(session.ref)
+            if held is not None and held.session is session:
+                del self._held[session.ref]
+        session.compiled.path.unlink(missing_ok=True)
+        log.warning("%s: its compiled file is damaged, it is made anew", session.ref.session)
+        return True
 
     def close(self) -> None:
         """Finish what runs in the background and let go of every session."""
@@ -171,10 +212,17 @@ class Sessions:
     def _is_due(self, held: _Held) -> bool:
         return bool(held.recheck_s) and self._monotonic_s() - held.checked_at_s >= held.recheck_s
 
+    def _is_there(self, ref: SessionRef, held: _Held) -> bool:
+        """Whether the file is still there, for the threads that have not opened it yet."""
+        if held.session.compiled.path.exists():
+            return True
+        self._held.pop(ref, None)
+        return False
+
     def _refresh(self, ref: SessionRef, held: _Held) -> None:
         try:
             self.open(ref)
-        except (SessionError, StorageError):
+        except Exception:  # whatever it is, the readers keep what is open
             log.exception("%s could not be renewed; the old state stays", ref.session)
             with self._lock:
                 held.checked_at_s = self._monotonic_s()
@@ -206,6 +254,7 @@ class Sessions:
         ref = source.session
         owner = f"{ref.namespace}/{ref.cluster}/{ref.session}"
         key = cache_key(owner, SCHEMA_VERSION, source.fingerprint)
+        self._cache = CompiledCache(self._cache_dir, max_bytes=self._max_bytes)  # makes the folder
         with self._cache.making(key) as unfinished:
             found = self._cache.open(key)
             return found if found is not None else self._obtain(source, key, unfinished)
@@ -213,31 +262,67 @@ class Sessions:
     def _obtain(self, source: SessionSource, key: str, unfinished: Path) -> CompiledSession:
         """Fetch or make the compiled file."""
         stored_key = compiled_key(source.session, SCHEMA_VERSION, source.fingerprint)
-        fetched = fetch(self._backend, stored_key, unfinished, max_bytes=self._max_bytes)
-        is_damaged = fetched is Fetched.DAMAGED
-        try:
+        is_damaged = source.fingerprint in self._distrusted
+        if not is_damaged:
+            fetched = fetch(self._backend, stored_key, unfinished, max_bytes=self._max_bytes)
             if fetched is Fetched.WHOLE:
-                return self._cache.add(key, unfinished)
+                compiled = self._accept(source, key, stored_key, unfinished)
+                if compiled is not None:
+                    return compiled
+            is_damaged = fetched is not Fetched.ABSENT
+        unfinished.unlink(missing_ok=True)
+        compiled = self._make(source, key, unfinished)
+        if source.state != "running":
+            self._background.submit(self._store, stored_key, compiled, replace=is_damaged)
+        return compiled
+
+    def _accept(
+        self, source: SessionSource, key: str, stored_key: str, unfinished: Path
+    ) -> CompiledSession | None:
+        """Take over a fetched file, if it is what its key says."""
+        try:
+            compiled = self._cache.add(key, unfinished)
         except BrokenFileError as error:
             log.warning("%s: not usable, it is made anew: %s", stored_key, error)
-            is_damaged = True
-        unfinished.unlink(missing_ok=True)
+            return None
+        meta, ref = compiled.meta, source.session
+        told = (meta.namespace, meta.cluster, meta.session, meta.fingerprint)
+        if told == (ref.namespace, ref.cluster, ref.session, source.fingerprint):
+            return compiled
+        log.warning("%s: holds another session, it is made anew", stored_key)
+        compiled.close()
+        self._cache.remove(compiled.path)
+        return None
+
+    def _make(self, source: SessionSource, key: str, unfinished: Path) -> CompiledSession:
+        """Compile, and remember what cannot be."""
+        name = source.session.session
+        failure = self._failures.get(source.fingerprint)
+        if failure is not None and failure.until_s > self._monotonic_s():
+            raise SessionBrokenError(failure.error.reason, str(failure.error))
+        _sweep(self._cache_dir, key)
         try:
             with self._cache.slot(self._max_compiles):
                 compile_apart(self._backend, source, unfinished, workers=self._workers)
             compiled = self._cache.add(key, unfinished)
-        except CrewError as error:
-            raise SessionBrokenError(
-                BrokenReason.COMPILE_DIED,
-                f"preparing the session {source.session.session} failed: {error}",
-            ) from error
-        except BrokenFileError as error:
-            raise SessionBrokenError(
-                BrokenReason.BAD_FILE, f"the compiled session cannot be opened: {error}"
-            ) from error
-        if source.state != "running":
-            self._background.submit(self._store, stored_key, compiled, replace=is_damaged)
+        except (StorageError, OSError):
+            raise
+        except Exception as error:
+            log.exception("%s could not be prepared", name)
+            broken = _broken(name, error)
+            self._remember(source.fingerprint, broken)
+            raise broken from error
+        self._failures.pop(source.fingerprint, None)
         return compiled
+
+    def _remember(self, fingerprint: str, error: SessionBrokenError) -> None:
+        """The first failure may be an accident, as a killed process; after that it rests."""
+        before = self._failures.get(fingerprint)
+        number = 1 if before is None else before.number + 1
+        rest_s = 0.0 if number == 1 else FAILED_REST_S
+        if len(self._failures) >= _FAILURES_KEPT:
+            self._failures.clear()
+        self._failures[fingerprint] = _Failure(error, number, self._monotonic_s() + rest_s)
 
     def _store(self, key: str, compiled: CompiledSession, *, replace: bool) -> None:
         """Store back for other replicas; one that may not write still serves."""
@@ -265,3 +350,31 @@ class Sessions:
             if len(self._held) > self._max_open:
                 del self._held[min(self._held, key=lambda one: self._held[one].used_at_s)]
         return held
+
+
+def _sweep(cache_dir: Path, key: str) -> None:
+    """Remove what compiles of the same session left that were killed; we alone may make it now."""
+    for path in [*cache_dir.glob(f".{key}.*"), *cache_dir.glob(f"..{key}.*")]:
+        log.info("removing what a killed compile left: %s", path.name)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _broken(session: str, error: Exception) -> SessionBrokenError:
+    """Why a compile failed, for the reader."""
+    if isinstance(error, CrewError):
+        return SessionBrokenError(
+            BrokenReason.COMPILE_DIED, f"preparing the session {session} failed: {error}"
+        )
+    if isinstance(error, BrokenFileError):
+        return SessionBrokenError(
+            BrokenReason.BAD_FILE, f"the compiled session cannot be opened: {error}"
+        )
+    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
+        return SessionBrokenError(BrokenReason.NO_SPACE, "the session cache is full")
+    return SessionBrokenError(
+        BrokenReason.COMPILE_FAILED,
+        f"preparing the session {session} failed ({type(error).__name__}); the log has the reason",
+    )

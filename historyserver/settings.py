@@ -103,8 +103,9 @@ SERVER_OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "threads",
-        default="16",
-        help="Threads per server process.",
+        default="32",
+        help="Threads per server process; at most three quarters of them wait for a session "
+        "to be prepared.",
         parse=integer(1, 512),
         env=("HISTORY_SERVER_THREADS",),
     ),
@@ -168,7 +169,7 @@ class Settings:
     compile_workers: int = 2
     open_timeout_s: float = 20.0
     workers: int = 1
-    threads: int = 16
+    threads: int = 32
     stop_timeout_s: float = 10.0
     log_level: str = "info"
 

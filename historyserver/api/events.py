@@ -6,13 +6,12 @@ import flask
 
 from historyserver.api import current_session
 from historyserver.api.answers import answer
+from historyserver.api.arguments import request_arguments
 from historyserver.api.errors import BadRequestError
 from historyserver.queries import cluster_events
+from historyserver.queries.options import EQUAL, NOT_EQUAL, Filter, list_options
 
 blueprint = flask.Blueprint("events", __name__)
-
-DEFAULT_LIMIT = 100
-MAX_LIMIT = 10_000
 
 
 @blueprint.get("/events")
@@ -40,23 +39,9 @@ def events() -> flask.Response:
 @blueprint.get("/api/v0/cluster_events")
 def list_cluster_events() -> flask.Response:
     """The rows of `ray list cluster-events`, the earliest first."""
-    args = flask.request.args
-    try:
-        limit = int(args.get("limit", DEFAULT_LIMIT))
-    except ValueError as error:
-        raise BadRequestError("limit must be a whole number") from error
-    if not 0 < limit <= MAX_LIMIT:
-        raise BadRequestError(f"limit must be between 1 and {MAX_LIMIT}")
-    wanted = list(
-        zip(
-            args.getlist("filter_keys"),
-            args.getlist("filter_predicates"),
-            args.getlist("filter_values"),
-            strict=False,
-        )
-    )
+    options = list_options(request_arguments())
     rows = cluster_events.as_state_rows(current_session().compiled)
-    kept = [row for row in rows if all(_passes(row, *one) for one in wanted)]
+    kept = [row for row in rows if all(_passes(row, one) for one in options.filters)]
     return answer(
         {
             "result": True,
@@ -66,7 +51,7 @@ def list_cluster_events() -> flask.Response:
                     "total": len(rows),
                     "num_after_truncation": len(rows),
                     "num_filtered": len(kept),
-                    "result": kept[:limit],
+                    "result": kept[: options.limit],
                     "partial_failure_warning": "",
                     "warnings": [],
                 }
@@ -75,9 +60,9 @@ def list_cluster_events() -> flask.Response:
     )
 
 
-def _passes(row: dict[str, object], key: str, predicate: str, value: str) -> bool:
-    if key not in row or key == "custom_fields":
-        raise BadRequestError(f"cluster events cannot be filtered by {key!r}")
-    if predicate not in ("=", "!="):
-        raise BadRequestError(f"unknown predicate {predicate!r}; use = or !=")
-    return (str(row[key]).lower() == value.lower()) == (predicate == "=")
+def _passes(row: dict[str, object], wanted: Filter) -> bool:
+    if wanted.key not in row or wanted.key == "custom_fields":
+        raise BadRequestError(f"cluster events cannot be filtered by {wanted.key[:80]!r}")
+    if wanted.predicate not in (EQUAL, NOT_EQUAL):
+        raise BadRequestError(f"unknown predicate {wanted.predicate!r}; use = or !=")
+    return (str(row[wanted.key]).lower() == wanted.value.lower()) == (wanted.predicate == EQUAL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from historyserver.api.log_reading import ReadRange, all_of, last_lines, without
 from historyserver.queries import log_files, log_targets
 from historyserver.queries.log_files import LogNameError
 from historyserver.queries.log_targets import LogTarget, TargetNotFoundError
+from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.logs import read_log
 from historyserver.reading.source import LogPart
 from historyserver.sessions import OpenSession
@@ -86,7 +88,7 @@ def log_file() -> flask.Response:
     }
     if missing_bytes:
         headers[GAPS_HEADER] = str(missing_bytes)
-    return answer(_with_first_chunk(chunks), content_type=TEXT, headers=headers)
+    return answer(_with_first_chunk(chunks, session), content_type=TEXT, headers=headers)
 
 
 @blueprint.get("/api/v0/logs/stream")
@@ -107,7 +109,8 @@ def job_logs(submission_id: str) -> flask.Response:
         raise UnknownEntityError(str(error)) from error
     read, _ = _reader(session, target)
     start = max(target.start, target.end - MAX_JOB_LOG_BYTES)
-    text = b"".join(all_of(read, start, target.end)).decode("utf-8", "replace")
+    with _told_when_gone(session):
+        text = b"".join(all_of(read, start, target.end)).decode("utf-8", "replace")
     return answer({"logs": text})
 
 
@@ -214,15 +217,27 @@ def _reader(session: OpenSession, target: LogTarget) -> tuple[ReadRange, int]:
     return read, max(0, target.end - target.start - stored)
 
 
-def _with_first_chunk(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _with_first_chunk(chunks: Iterator[bytes], session: OpenSession) -> Iterator[bytes]:
     """The same chunks, the first already read: a failing store is an error, not a cut answer."""
-    first = next(chunks, b"")
+    with _told_when_gone(session):
+        first = next(chunks, b"")
 
     def go_on() -> Iterator[bytes]:
         yield first
         yield from chunks
 
     return go_on()
+
+
+@contextlib.contextmanager
+def _told_when_gone(session: OpenSession) -> Iterator[None]:
+    """While a session runs its objects move, and asking again helps; later they were removed."""
+    try:
+        yield
+    except SourceChangedError as error:
+        if session.compiled.meta.state == "running":
+            raise
+        raise UnknownEntityError("this log was removed from the storage") from error
 
 
 def _attachment(name: str) -> str:

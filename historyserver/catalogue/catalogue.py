@@ -19,6 +19,7 @@ from historyserver.catalogue.discovery import (
 )
 from historyserver.catalogue.entry import SessionEntry, SessionId
 from historyserver.reading.listing import DEFAULT_ROOTS
+from historyserver.reading.plausible import check_entry
 from historyserver.reading.state import SessionState, StateReason
 from storage.backend import (
     Backend,
@@ -196,7 +197,9 @@ class Catalogue:
     def _read_entry(self, info: ObjectInfo) -> CatalogueEntry | None:
         try:
             data = read_all(self._backend, info.key, max_bytes=_MAX_ENTRY_BYTES)
-            return decode_catalogue_entry(data, source=info.key)
+            entry = decode_catalogue_entry(data, source=info.key)
+            check_entry(entry)
+            return entry
         except NotFoundError:
             return None
         except (WireError, IntegrityError):

@@ -20,8 +20,10 @@ TASK_COLUMNS = (
     "task_id", "attempt", "job", "state", "type", "name", "func", "language", "node", "worker",
     "pid", "actor", "parent", "placement_group", "error_type", "required_resources",
     "runtime_env", "label_selector", "call_site", "creation_ms", "start_ms", "end_ms", "detail",
+    "debugger_paused", "stdout_start", "stderr_start",
 )  # fmt: skip
-"""The columns of `tasks` in the order in which rows are given to `add_tasks`."""
+"""The columns of `tasks` in the order in which rows are given to `add_tasks`, after one value
+more in front, which orders the rows and is not stored."""
 
 TaskRow = Sequence[object]
 
@@ -56,8 +58,12 @@ class CompiledWriter:
 
     def add_tasks(self, rows: Iterable[TaskRow]) -> None:
         """Add task attempts, in the order in which they are to lie (see `TASK_COLUMNS`)."""
-        marks = ", ".join("?" * len(TASK_COLUMNS))
+        marks = ", ".join(f"?{number}" for number in range(2, len(TASK_COLUMNS) + 2))
         self._many(f"INSERT INTO tasks ({', '.join(TASK_COLUMNS)}) VALUES ({marks})", rows)  # noqa: S608
+
+    def add_details(self, chunks: Iterable[tuple[int, bytes]]) -> None:
+        """Add chunks of details (see `compiled.details`), by number."""
+        self._many("INSERT INTO task_details VALUES (?, ?)", chunks)
 
     def add_task_counts(self, counts: Mapping[tuple[int, int, int, int], int]) -> None:
         """Add how many attempts there are by (job, func, type, state); id 0 means absent."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import cast
 
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.crew import ask, started
+from historyserver.compiling.units import SMALL_BYTES, plain_bytes
 from historyserver.reading.source import SessionSource
 from storage.backend import Backend
 
@@ -14,4 +16,7 @@ from storage.backend import Backend
 def compile_apart(backend: Backend, source: SessionSource, path: Path, *, workers: int) -> Meta:
     """Compile a session as `compile_session` does, in another process; raises the same errors."""
     with started("historyserver.compiling.child") as connection:
-        return cast("Meta", ask(connection, "compile", (backend, source, path, workers)))
+        if plain_bytes(source.event_files) < SMALL_BYTES:
+            workers = 1
+        task = pickle.dumps((backend, source, path), pickle.HIGHEST_PROTOCOL)
+        return cast("Meta", ask(connection, "compile", (workers, task)))

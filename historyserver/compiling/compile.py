@@ -7,8 +7,10 @@ import gc
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,20 +24,28 @@ from historyserver.compiling.labour import MapResult, ReducePlan
 from historyserver.compiling.plan import make_plan
 from historyserver.compiling.snapshots import Versions, snapshot_rows
 from historyserver.compiling.task_table import TaskTable
-from historyserver.compiling.units import BYTES_PER_ATTEMPT, Unit, cut
+from historyserver.compiling.units import (
+    BYTES_PER_ATTEMPT,
+    SMALL_BYTES,
+    Unit,
+    cut,
+    plain_bytes,
+)
 from historyserver.reading.damage import DamageLog
 from historyserver.reading.source import SessionSource
 from storage.backend import Backend
-
-SMALL_BYTES = 24 * 1024 * 1024
-"""Below this many plain bytes of events, starting processes costs more than they save."""
 
 ATTEMPTS_PER_PARTITION = 50_000
 """Decides how many partitions there are, and so how much a reducer holds."""
 
 
 def compile_session(
-    backend: Backend, source: SessionSource, path: Path, *, workers: int = 2
+    backend: Backend,
+    source: SessionSource,
+    path: Path,
+    *,
+    workers: int = 2,
+    forked: Sequence[Connection[Any, Any]] = (),
 ) -> Meta:
     """Compile a session into `path`, which appears only when it is whole.
 
@@ -44,6 +54,7 @@ def compile_session(
         source: what to read.
         path: where the compiled file goes; intermediate files go beside it.
         workers: how many processes may be used.
+        forked: processes that are there already (see `servant`).
 
     Raises:
         StorageError: storage failed.
@@ -55,14 +66,14 @@ def compile_session(
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as name, no_gc():
         folder = Path(name)
         units = cut(backend, source.event_files)
-        plain_bytes = sum(unit.plain_bytes for unit in units)
-        if plain_bytes < SMALL_BYTES:
+        size_bytes = plain_bytes(source.event_files)
+        if size_bytes < SMALL_BYTES:
             workers = 1
-        partitions = max(workers, -(-plain_bytes // (BYTES_PER_ATTEMPT * ATTEMPTS_PER_PARTITION)))
+        partitions = max(workers, -(-size_bytes // (BYTES_PER_ATTEMPT * ATTEMPTS_PER_PARTITION)))
         unfinished = folder / "compiled"
         meta = _compile(
             backend, source, unfinished, units, workers=workers, partitions=partitions,
-            started_s=started_s,
+            forked=forked, started_s=started_s,
         )  # fmt: skip
         unfinished.replace(path)
     return meta
@@ -76,12 +87,13 @@ def _compile(
     *,
     workers: int,
     partitions: int,
+    forked: Sequence[Connection[Any, Any]],
     started_s: float,
 ) -> Meta:
     folder = path.parent
     damage, skipped = DamageLog(source.damage), Counter[str]()
     with (
-        hire(backend, folder, workers=workers, partitions=partitions) as crew,
+        hire(backend, folder, workers=workers, partitions=partitions, forked=forked) as crew,
         contextlib.closing(CompiledWriter(path)) as writer,
     ):
         mapped = crew.map(units)
@@ -95,6 +107,7 @@ def _compile(
         writer.add_strings((number, text) for text, number in plan.context.string_ids.items())
         table = TaskTable(folder, partitions, plan.context.string_ids)
         writer.add_tasks(table.rows())
+        writer.add_details(table.details())
         writer.add_strings((number, text) for text, number in table.late_strings.items())
         writer.add_task_counts(table.counts)
         _add_entities(writer, entities, table)

@@ -2,6 +2,7 @@
 
 Processes are started as `python -m historyserver.compiling.child`, not forked: the caller may
 have threads, and not spawned by multiprocessing: that would run the caller's main module again.
+A process started so forks those that help it (see `servant`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pickle
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
@@ -122,7 +123,14 @@ class ProcessCrew:
 
 
 @contextlib.contextmanager
-def hire(backend: Backend, folder: Path, *, workers: int, partitions: int) -> Iterator[Crew]:
+def hire(
+    backend: Backend,
+    folder: Path,
+    *,
+    workers: int,
+    partitions: int,
+    forked: Sequence[Connection[Any, Any]] = (),
+) -> Iterator[Crew]:
     """Start a crew, and end its processes whatever happens.
 
     Args:
@@ -130,13 +138,16 @@ def hire(backend: Backend, folder: Path, *, workers: int, partitions: int) -> It
         folder: an empty folder of the compile's own.
         workers: how many processes; below 2 the work is done here.
         partitions: into how many parts attempts are divided.
+        forked: processes that are there already, to be used and not ended.
 
     """
     if workers < 2:
         yield SoloCrew(backend, folder, partitions)
         return
     with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(started(_CHILD)) for _ in range(workers)]
+        connections = list(forked)
+        while len(connections) < workers:
+            connections.append(stack.enter_context(started(_CHILD)))
         for number, connection in enumerate(connections):
             _send(connection, ("start", (backend, folder, number, partitions)))
         for connection in connections:

@@ -77,9 +77,7 @@ def gather_entities(
     end_ms = source.end_ms or max(latest_ns // NS_PER_MS, latest_ms, source.start_ms)
     closing = None if source.state == "running" else Closing(end_ms)
     actors, jobs, nodes = fold.actors(), fold.jobs(), fold.nodes()
-    job_ends_ns = {
-        bytes.fromhex(job.job_id): job.end_ns for job in jobs if job.state == "FINISHED"
-    }
+    job_ends_ns = {bytes.fromhex(job.job_id): job.end_ns for job in jobs if job.state == "FINISHED"}
     if closing is not None:
         for actor in actors:
             closing.close_actor(actor)

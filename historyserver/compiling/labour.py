@@ -17,13 +17,14 @@ from typing import Any
 
 import msgspec
 
+from historyserver.compiled.details import DETAILS_PER_CHUNK, DetailPacker, detail_number
 from historyserver.compiling.lineages import lineage_row, render_lineage
 from historyserver.compiling.spill import read_frames, write_frame
 from historyserver.compiling.units import Unit, blocks
 from historyserver.folding.attempts import Attempt, merge_attempts
 from historyserver.folding.folder import Folder
 from historyserver.folding.shapes import Shape
-from historyserver.folding.task_rows import RowContext, RowMaker
+from historyserver.folding.task_rows import COLUMN_DETAIL, Row, RowContext, RowMaker
 from historyserver.reading.damage import DamageLog
 from storage.backend import Backend
 
@@ -35,6 +36,8 @@ BYTES_HELD = 192 * 1024 * 1024
 
 ATTEMPTS_PER_FRAME = 2000
 ROWS_PER_FRAME = 1000
+MAX_CHUNK_BYTES = 256 * 1024
+"""A chunk of details ends at this size, for tasks with huge error messages."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_rows = msgspec.msgpack.Decoder(list[list[Any]]).decode
@@ -106,6 +109,7 @@ class Labourer:
         rows = list(RowMaker(plan.context, plan.shapes).rows(merged))
         merged.clear()
         rows.sort()
+        self._put_details_aside(rows, partition)
         with (
             _row_path(self._folder, partition).open("wb") as file,
             _lineage_path(self._folder, partition).open("wb") as lineage,
@@ -115,6 +119,25 @@ class Labourer:
                 write_frame(file, _encode(part))
                 write_frame(lineage, _encode([lineage_row(row) for row in part]))
         return len(rows)
+
+    def _put_details_aside(self, rows: Sequence[Row], partition: int) -> None:
+        """Pack the details of a partition's rows; each row keeps the number of its own."""
+        pack = DetailPacker().pack
+        held: list[bytes] = []
+        size_bytes = 0
+        chunk = partition
+        with _detail_path(self._folder, partition).open("wb") as file:
+            for row in rows:
+                detail: bytes = row[COLUMN_DETAIL]
+                if len(held) == DETAILS_PER_CHUNK or size_bytes > MAX_CHUNK_BYTES:
+                    write_frame(file, pack(held))
+                    held, size_bytes = [], 0
+                    chunk += self._partitions
+                row[COLUMN_DETAIL] = detail_number(chunk, len(held))
+                held.append(detail)
+                size_bytes += len(detail)
+            if held:
+                write_frame(file, pack(held))
 
     def lineage(self, plan: ReducePlan, actor_names: Mapping[str, str]) -> dict[str, bytes]:
         """Render the summaries by lineage from the rows of all partitions, when all are made."""
@@ -161,14 +184,25 @@ class Labourer:
         return merged
 
 
-def stored_rows(folder: Path, partition: int) -> Iterator[list[Any]]:
-    """Yield the finished rows of a partition, in start order."""
+def stored_rows(folder: Path, partition: int) -> Iterator[list[list[Any]]]:
+    """Yield the finished rows of a partition, in start order, some at a time."""
     for frame in read_frames(_row_path(folder, partition)):
-        yield from _decode_rows(frame)
+        yield _decode_rows(frame)
+
+
+def stored_details(folder: Path, partitions: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the chunks of details with their numbers, which are given to partitions in turn."""
+    for partition in range(partitions):
+        for count, chunk in enumerate(read_frames(_detail_path(folder, partition))):
+            yield partition + count * partitions, chunk
 
 
 def _row_path(folder: Path, partition: int) -> Path:
     return folder / f"rows-{partition}"
+
+
+def _detail_path(folder: Path, partition: int) -> Path:
+    return folder / f"details-{partition}"
 
 
 def _lineage_path(folder: Path, partition: int) -> Path:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from historyserver.compiling.labour import stored_rows
+from historyserver.compiling.labour import stored_details, stored_rows
 from historyserver.folding.log_offsets import LogChain
 from historyserver.folding.records import WorkerRecord
 from historyserver.folding.task_rows import (
-    COLUMN_DETAIL,
     COLUMN_FUNC,
+    COLUMN_JOB,
     COLUMN_LOG,
     COLUMN_NAME,
+    COLUMN_NODE,
+    COLUMN_PID,
     COLUMN_STATE,
+    COLUMN_TYPE,
+    COLUMN_WORKER,
+    Row,
 )
 
-_DETAIL_HEADER = b"\x99"
-"""An array of nine: `TaskDetail` with its last field, which the reducers leave out."""
-_NO_LOG = b"\xc0"
-
-_encode = msgspec.msgpack.Encoder().encode
+_counted = itemgetter(COLUMN_JOB, COLUMN_FUNC, COLUMN_TYPE, COLUMN_STATE)
 
 
 @dataclass(slots=True)
@@ -51,25 +51,41 @@ class TaskTable:
         self._places: dict[int, _Place] = {}
         self._chain = LogChain()
 
-    def rows(self) -> Iterator[list[Any]]:
+    def rows(self) -> Iterator[Row]:
         """Yield the rows for `CompiledWriter.add_tasks`, in start order."""
+        counts = Counter[tuple[int | None, ...]]()
         streams = [stored_rows(self._folder, number) for number in range(self._partitions)]
-        merged = streams[0] if len(streams) == 1 else heapq.merge(*streams)
-        counts = self.counts
+        for batch in streams[0] if len(streams) == 1 else merged(streams):
+            self._complete(batch)
+            counts.update(map(_counted, batch))
+            yield from batch
+        for (job, func, kind, state), count in counts.items():
+            self.counts[job or 0, func or 0, kind or 0, state or 0] = count
+
+    def details(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the chunks for `CompiledWriter.add_details`."""
+        return stored_details(self._folder, self._partitions)
+
+    def _complete(self, batch: list[Row]) -> None:
         places, place_log = self._places, self._chain.place
-        for row in merged:
-            job, state, kind, name, func, _, node, worker, pid = row[3:12]
+        for row in batch:
+            state, name, func, worker, log = (
+                row[COLUMN_STATE],
+                row[COLUMN_NAME],
+                row[COLUMN_FUNC],
+                row[COLUMN_WORKER],
+                row[COLUMN_LOG],
+            )
             if state.__class__ is str or name.__class__ is str or func.__class__ is str:
-                state, name, func = map(self._late_id, (state, name, func))
-                row[COLUMN_STATE], row[COLUMN_NAME], row[COLUMN_FUNC] = state, name, func
-            key = (job or 0, func or 0, kind or 0, state)
-            counts[key] = counts.get(key, 0) + 1
+                row[COLUMN_STATE], row[COLUMN_NAME], row[COLUMN_FUNC] = map(
+                    self._late_id, (state, name, func)
+                )
             if worker is not None and worker not in places:
-                places[worker] = _Place(node, pid, job)
-            log = row[COLUMN_LOG]
-            tail = _NO_LOG if log is None else _encode(place_log(worker or 0, log))
-            row[COLUMN_DETAIL] = _DETAIL_HEADER + row[COLUMN_DETAIL][1:] + tail
-            yield row[1:COLUMN_LOG]
+                places[worker] = _Place(row[COLUMN_NODE], row[COLUMN_PID], row[COLUMN_JOB])
+            if log is not None:
+                stdout, stderr = place_log(worker or 0, log)
+                row[COLUMN_LOG] = None if stdout < 0 else stdout
+                row[COLUMN_LOG + 1] = None if stderr < 0 else stderr
 
     def workers(self) -> list[WorkerRecord]:
         """Give the worker processes that tasks tell of; Ray has events of its own since 2.60."""
@@ -94,3 +110,25 @@ class TaskTable:
             found = self.late_strings[value] = len(self._texts) + 1
             self._texts[found] = value
         return found
+
+
+def merged(streams: Iterable[Iterator[list[Row]]]) -> Iterator[list[Row]]:
+    """Merge streams of sorted batches into one; whole batches at a time, as sorting runs is fast.
+
+    What is at most the smallest last row of all batches in hand cannot be preceded by any row
+    that is still to come.
+    """
+    held = [(batch, stream) for stream in streams if (batch := next(stream, []))]
+    while held:
+        bound = min(batch[-1] for batch, _ in held)
+        ready: list[Row] = []
+        rest: list[tuple[list[Row], Iterator[list[Row]]]] = []
+        for batch, stream in held:
+            cut = bisect_right(batch, bound)
+            ready += batch[:cut]
+            following = batch[cut:] or next(stream, [])
+            if following:
+                rest.append((following, stream))
+        ready.sort()
+        yield ready
+        held = rest

@@ -70,14 +70,14 @@ class ActorFold:
 
     def define(self, definition: wire.ActorDefinition) -> None:
         """Fold a definition; of two that differ the same one stays in any order."""
-        actor_id = self._actor_ids(definition.actor_id)
+        actor_id = self._actor_ids[definition.actor_id]
         known = self._definitions.get(actor_id, definition)
         self._definitions[actor_id] = max(known, definition, key=msgspec.json.encode)
         self._steps.setdefault(actor_id, set())
 
     def lifecycle(self, event: wire.ActorLifecycle) -> None:
         """Fold transitions; seen again, they change nothing."""
-        steps = self._steps.setdefault(self._actor_ids(event.actor_id), set())
+        steps = self._steps.setdefault(self._actor_ids[event.actor_id], set())
         for transition in event.state_transitions:
             try:
                 time_ns = parse_time_ns(transition.timestamp)
@@ -88,8 +88,8 @@ class ActorFold:
                     time_ns,
                     _ORDER.get(transition.state, -1),
                     transition.state,
-                    self._node_ids(transition.node_id),
-                    self._worker_ids(transition.worker_id),
+                    self._node_ids[transition.node_id],
+                    self._worker_ids[transition.worker_id],
                     transition.repr_name,
                     transition.pid,
                     transition.port,
@@ -127,17 +127,17 @@ class ActorFold:
         last = steps[-1] if steps else None
         record = ActorRecord(
             actor_id=actor_id,
-            job_id=self._job_ids(definition.job_id) or actor_id[-2 * JOB_ID_BYTES :],
+            job_id=self._job_ids[definition.job_id] or actor_id[-2 * JOB_ID_BYTES :],
             is_detached=definition.is_detached,
             name=definition.name,
             ray_namespace=definition.ray_namespace,
             class_name=definition.class_name,
             serialized_runtime_env=definition.serialized_runtime_env,
             required_resources=definition.required_resources,
-            placement_group_id=self._group_ids(definition.placement_group_id),
+            placement_group_id=self._group_ids[definition.placement_group_id],
             label_selector=definition.label_selector,
             call_site=definition.call_site,
-            parent_id=self._task_ids(definition.parent_id),
+            parent_id=self._task_ids[definition.parent_id],
             repr_name=next((step.repr_name for step in reversed(steps) if step.repr_name), ""),
             state=last.state if last else "",
             # One restart per RESTARTING: the count itself is not exported (measured on 2.55).

@@ -35,7 +35,7 @@ class Decoder:
             events = self._decoder.decode_lines(block)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return [event for line in block.split(b"\n") for event in self._one(line)]
-        if any(not event.event_type for event in events):
+        if "" in [event.event_type for event in events]:
             return [event for line in block.split(b"\n") for event in self._one(line)]
         return events
 

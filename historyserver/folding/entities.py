@@ -75,34 +75,34 @@ class EntityFold:
         elif event.actor_lifecycle_event is not None:
             self._actors.lifecycle(event.actor_lifecycle_event)
         elif (job := event.driver_job_definition_event) is not None:
-            job_id = self._job_ids(job.job_id)
+            job_id = self._job_ids[job.job_id]
             self._jobs[job_id] = larger(self._jobs.get(job_id), job)
         elif event.driver_job_lifecycle_event is not None:
             self._job_lifecycle(event.driver_job_lifecycle_event)
         elif (node := event.node_definition_event) is not None:
-            node_id = self._node_ids(node.node_id)
+            node_id = self._node_ids[node.node_id]
             self._nodes[node_id] = larger(self._nodes.get(node_id), node)
         elif (states := event.node_lifecycle_event) is not None:
-            node_id = self._node_ids(states.node_id)
+            node_id = self._node_ids[states.node_id]
             self._nodes.setdefault(node_id, None)
             known = self._node_states.setdefault(node_id, {})
             known.update({msgspec.json.encode(t): t for t in states.state_transitions})
         elif (worker := event.worker_definition_event) is not None:
-            worker_id = self._worker_ids(worker.worker_id)
+            worker_id = self._worker_ids[worker.worker_id]
             self._workers[worker_id] = larger(self._workers.get(worker_id), worker)
         elif event.worker_lifecycle_event is not None:
             self._worker_lifecycle(event.worker_lifecycle_event)
 
     def _job_lifecycle(self, event: wire.DriverJobLifecycle) -> None:
-        job_id = self._job_ids(event.job_id)
+        job_id = self._job_ids[event.job_id]
         self._jobs.setdefault(job_id, None)
         states = self._job_states.setdefault(job_id, set())
         states.update((time_or_zero(t.timestamp), t.state) for t in event.state_transitions)
 
     def _worker_lifecycle(self, event: wire.WorkerLifecycle) -> None:
-        worker_id = self._worker_ids(event.worker_id)
+        worker_id = self._worker_ids[event.worker_id]
         self._workers.setdefault(worker_id, None)
-        job_id = self._job_ids(event.job_id)
+        job_id = self._job_ids[event.job_id]
         self._worker_jobs[worker_id] = max(self._worker_jobs.get(worker_id, ""), job_id)
         known = self._worker_states.setdefault(worker_id, {})
         known.update({msgspec.json.encode(t): t for t in event.state_transitions})
@@ -149,7 +149,7 @@ class EntityFold:
         return JobRecord(
             job_id=job_id,
             driver_pid=job.driver_pid,
-            driver_node_id=self._node_ids(job.driver_node_id),
+            driver_node_id=self._node_ids[job.driver_node_id],
             entrypoint=job.entrypoint,
             serialized_runtime_env=config.serialized_runtime_env,
             metadata=config.metadata,
@@ -191,7 +191,7 @@ class EntityFold:
         states = list(self._worker_states.get(worker_id, {}).values())
         deaths = [t.death_info for t in states if t.death_info is not None]
         death = max(deaths, key=msgspec.json.encode, default=wire.WorkerDeath())
-        node_id = self._node_ids(worker.node_id)
+        node_id = self._node_ids[worker.node_id]
 
         def latest(times: list[int]) -> int:
             return min(max(times, default=0), MAX_UINT64)

@@ -9,8 +9,8 @@ import msgspec
 
 from historyserver.folding.decoding import Decoder
 from historyserver.folding.ids import BadIdError
-from historyserver.folding.skips import SkipReason
-from historyserver.folding.task_events import TaskFold, UnusableEventError
+from historyserver.folding.skips import SkipReason, UnusableEventError
+from historyserver.folding.task_events import TaskFold
 from historyserver.folding.wire import Event
 
 ENTITY_PAYLOADS = {

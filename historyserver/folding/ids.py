@@ -49,21 +49,18 @@ def is_nil(raw: bytes) -> bool:
     return raw.count(0xFF) == len(raw)
 
 
-class HexIds:
+class HexIds(dict[str, str]):
     """Turns the ids of one kind into hex, remembering those seen: few kinds repeat very often.
 
-    The nil id and the empty text become the empty string, where Ray's API shows null.
+    The nil id and the empty text become the empty string, where Ray's API shows null. Looking an
+    id up raises `BadIdError`.
     """
 
     def __init__(self, size_bytes: int) -> None:
+        super().__init__({"": ""})
         self._size_bytes = size_bytes
-        self._known: dict[str, str] = {"": ""}
 
-    def __call__(self, text: str) -> str:
-        """Give the id in hex. Raises `BadIdError`."""
-        found = self._known.get(text)
-        if found is None:
-            raw = parse_id(text, self._size_bytes)
-            found = "" if is_nil(raw) else raw.hex()
-            self._known[text] = found
+    def __missing__(self, text: str) -> str:
+        raw = parse_id(text, self._size_bytes)
+        found = self[text] = "" if is_nil(raw) else raw.hex()
         return found

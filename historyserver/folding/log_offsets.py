@@ -11,7 +11,6 @@ known, the start is not known either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from historyserver.folding.attempts import UNKNOWN
 
@@ -20,9 +19,9 @@ _BEFORE_FIRST = (_JOB_LINE, _JOB_LINE)
 _NAME_LINE = len(":task_name:") + 1
 
 
-PendingLog = Sequence[Any]
-"""The six fields of a `records.LogInfo`, whose starts may be missing, then the length of the
-task's name in bytes: `UNKNOWN` for languages whose workers write no such line."""
+PendingLog = Sequence[int]
+"""Start and end in stdout, in stderr, as far as events told; then the length of the task's name
+in bytes: `UNKNOWN` for languages whose workers write no such line."""
 
 
 class LogChain:
@@ -31,15 +30,15 @@ class LogChain:
     def __init__(self) -> None:
         self._ends: dict[int, tuple[int, int]] = {}
 
-    def place(self, worker: int, log: PendingLog) -> tuple[str, str, int, int, int, int]:
-        """Give the fields of a `records.LogInfo`, with the starts of a worker's next attempt.
+    def place(self, worker: int, log: PendingLog) -> tuple[int, int]:
+        """Give where the output of a worker's next attempt starts, in stdout and stderr.
 
         Args:
             worker: any number that stands for the worker; 0 when it is not known.
             log: what the attempt's events said.
 
         """
-        stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end, name_bytes = log
+        stdout_start, stdout_end, stderr_start, stderr_end, name_bytes = log
         before = self._ends.get(worker, _BEFORE_FIRST)
         if worker:
             self._ends[worker] = (stdout_end, stderr_end)
@@ -49,7 +48,7 @@ class LogChain:
             stdout_start = _start(before[0], name_bytes, stdout_end)
         if stderr_start == UNKNOWN:
             stderr_start = _start(before[1], name_bytes, stderr_end)
-        return stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end
+        return stdout_start, stderr_start
 
 
 def _start(before: int, name_bytes: int, end: int) -> int:

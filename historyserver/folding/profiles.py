@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -10,6 +11,9 @@ from historyserver.folding.records import Profile, ProfileEvent
 
 _decode = msgspec.msgpack.Decoder(Profile).decode
 _encode = msgspec.msgpack.Encoder().encode
+
+SPAN_ORDER = itemgetter(2, 1, 0, 3)
+"""Of the fields of a span: by end, start, name and extra data."""
 
 TASK_SPAN = "task::"
 """Prefix of the span over a whole task; the task's name follows."""

@@ -40,11 +40,7 @@ class Profile(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TaskDetail(msgspec.Struct, array_like=True):
-    """What is particular to one task attempt; the `detail` column of `tasks`, as msgpack.
-
-    `log_info` stays last: compiling learns a start offset only from the attempt before on the
-    same worker, and so appends this one field to an otherwise finished blob.
-    """
+    """What is particular to one task attempt (see `compiled.details`)."""
 
     transitions: list[tuple[str, int]] = []
     """(state, time in ns), ordered by time; only what Ray reported."""
@@ -59,6 +55,7 @@ class TaskDetail(msgspec.Struct, array_like=True):
     is_place_derived: bool = False
     """Node and worker come from the actor (creation tasks): Ray's own API shows null for them."""
     log_info: LogInfo | None = None
+    """As events told it; a start that they do not tell may be in `tasks`."""
 
 
 class ActorRecord(msgspec.Struct, kw_only=True):

@@ -20,3 +20,11 @@ class SkipReason(StrEnum):
     BAD_TIME = "bad_time"
     """One state transition without a readable time; the rest of its event is used."""
     BAD_ATTEMPT = "bad_attempt"
+
+
+class UnusableEventError(ValueError):
+    """The event cannot be folded; carries why."""
+
+    def __init__(self, reason: SkipReason) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -10,16 +10,17 @@ import msgspec
 
 from historyserver.folding import wire
 from historyserver.folding.attempts import NO_SHAPE, UNKNOWN, Attempt, LogOffsets, merge_logs
+from historyserver.folding.definitions import Defined, Definitions
 from historyserver.folding.ids import (
     NODE_ID_BYTES,
     TASK_ID_BYTES,
     WORKER_ID_BYTES,
     HexIds,
-    is_nil,
     parse_id,
 )
-from historyserver.folding.shapes import Shape, shape_of
-from historyserver.folding.skips import SkipReason
+from historyserver.folding.profiles import SPAN_ORDER
+from historyserver.folding.shapes import Shape
+from historyserver.folding.skips import SkipReason, UnusableEventError
 from historyserver.folding.states import ORDER
 from historyserver.folding.times import BadTimeError, parse_time_ns
 
@@ -28,34 +29,31 @@ MAX_ATTEMPT = 2**31 - 1
 _TASK_ID_TEXT = 32
 """Length of a task id in base64."""
 
-_PARENTS_KEPT = 100_000
-
+_astuple = msgspec.structs.astuple
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class UnusableEventError(ValueError):
-    """The event cannot be folded; carries why."""
-
-    def __init__(self, reason: SkipReason) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 class TaskFold:
-    """Attempts by (task id, attempt number). One per process; parts merge later."""
+    """Attempts by task id, as it is written, and attempt number. One per process.
+
+    An id that is written in two ways gives two halves of an attempt, which merge later like
+    those of two processes.
+    """
 
     def __init__(self, skipped: Counter[str]) -> None:
-        self.attempts: dict[bytes, Attempt] = {}
-        self.shapes: list[Shape] = []
+        self.attempts: dict[str | tuple[str, int], Attempt] = {}
         self.latest_ns = 0
         """The last time that any transition tells of."""
         self.session_dirs: set[str] = set()
         self._skipped = skipped
-        self._shape_numbers: dict[Shape, int] = {}
-        self._shape_cache: dict[tuple[object, ...], int] = {}
-        self._parents: dict[str, bytes] = {}
+        self._definitions = Definitions()
         self._node_ids = HexIds(NODE_ID_BYTES)
         self._worker_ids = HexIds(WORKER_ID_BYTES)
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of all definitions, by number."""
+        return self._definitions.shapes
 
     def clear_attempts(self) -> None:
         """Forget the attempts, when they have been put aside; shapes keep their numbers."""
@@ -63,33 +61,25 @@ class TaskFold:
 
     def define(self, event: wire.Event) -> None:
         """Fold the definition of a task."""
-        definition = event.task_definition_event
-        if definition is None:
-            raise UnusableEventError(SkipReason.NO_PAYLOAD)
-        names = (definition.task_type, definition.task_name, bytes(definition.task_func))
-        self._define(definition, self._shape(definition, names))
+        self._define(*self._definitions.task(event.task_definition_event))
 
     def define_call(self, event: wire.Event) -> None:
         """Fold the definition of an actor's method call."""
-        definition = event.actor_task_definition_event
-        if definition is None:
-            raise UnusableEventError(SkipReason.NO_PAYLOAD)
-        names = ("", definition.actor_task_name, bytes(definition.actor_func))
-        self._define(definition, self._shape(definition, names))
+        self._define(*self._definitions.call(event.actor_task_definition_event))
 
     def lifecycle(self, event: wire.Event) -> None:
         """Fold what the owner or the executor saw."""
         seen = event.task_lifecycle_event
         if seen is None:
             raise UnusableEventError(SkipReason.NO_PAYLOAD)
-        node = self._node_ids(seen.node_id) if seen.node_id else ""
-        worker = self._worker_ids(seen.worker_id) if seen.worker_id else ""
-        transitions, time_ns = self._transitions(seen.state_transitions)
-        attempt = self._attempt(seen.task_id, seen.task_attempt)
+        node, worker = self._node_ids[seen.node_id], self._worker_ids[seen.worker_id]
+        attempt = self.attempts.get(seen.task_id) if not seen.task_attempt else None
+        if attempt is None:
+            attempt = self._attempt(seen.task_id, seen.task_attempt)
+        time_ns = self._add_transitions(attempt, seen.state_transitions)
         if not time_ns:
             time_ns = _time_or_zero(event.timestamp)
         self.latest_ns = max(self.latest_ns, time_ns)
-        attempt.transitions += transitions
         if node or worker:
             place = (time_ns, node, worker)
             if place > (attempt.placed_ns, attempt.node, attempt.worker):  # noqa: PLR1730 - hot
@@ -99,12 +89,17 @@ class TaskFold:
             attempt.pid_ns, attempt.pid = time_ns, pid
         if seen.task_log_info is not None:
             self._log(attempt, seen.task_log_info)
-        _add_rare(attempt, seen, time_ns)
+        if (
+            seen.ray_error_info is not None
+            or seen.is_debugger_paused is not None
+            or seen.actor_repr_name
+        ):
+            _add_rare(attempt, seen, time_ns)
 
-    def _transitions(self, found: tuple[wire.Transition, ...]) -> tuple[list[int | str], int]:
-        """Read transitions: state and time in turn, and the time of the last one."""
-        transitions: list[int | str] = []
+    def _add_transitions(self, attempt: Attempt, found: tuple[wire.Transition, ...]) -> int:
+        """Add state and time of each in turn; gives the time of the last one, 0 without any."""
         time_ns = 0
+        transitions = attempt.transitions
         for transition in found:
             try:
                 time_ns = parse_time_ns(transition.timestamp)
@@ -113,7 +108,7 @@ class TaskFold:
                 continue
             state = transition.state
             transitions += (ORDER.get(state, state), time_ns)
-        return transitions, time_ns
+        return time_ns
 
     def profile(self, event: wire.Event) -> None:
         """Fold the spans that a process reports."""
@@ -123,104 +118,74 @@ class TaskFold:
         spans = profile.profile_events
         if spans is None or not spans.events:
             return
-        ordered = [(s.end_time, s.start_time, s.event_name, s.extra_data) for s in spans.events]
-        ordered.sort()
         # The arrays of `records.Profile` and `ProfileEvent`, without making the objects.
+        ordered = [_astuple(span) for span in spans.events]
+        ordered.sort(key=SPAN_ORDER)
         packed = _encode(
             (
                 spans.component_type,
-                self._worker_ids(spans.component_id),
+                self._worker_ids[spans.component_id],
                 spans.node_ip_address,
-                [(name, start, end, extra) for end, start, name, extra in ordered],
+                ordered,
             )
         )
         attempt = self._attempt(profile.task_id, profile.attempt_number)
         if not attempt.profiles or packed not in attempt.profiles[-8:]:
             attempt.profiles.append(packed)
 
-    def _define(
-        self, definition: wire.TaskDefinition | wire.ActorTaskDefinition, number: int
-    ) -> None:
-        parent = definition.parent_task_id
-        raw_parent = b""
-        if parent:
-            known = self._parents.get(parent)
-            if known is None:
-                known = parse_id(parent, TASK_ID_BYTES)
-                known = b"" if is_nil(known) else known
-                if len(self._parents) >= _PARENTS_KEPT:
-                    self._parents.clear()
-                self._parents[parent] = known
-            raw_parent = known
-        attempt = self._attempt(definition.task_id, definition.task_attempt)
-        if attempt.shape in (NO_SHAPE, number):
-            attempt.shape = number
-        elif _encode(self.shapes[number]) > _encode(self.shapes[attempt.shape]):
-            attempt.shape = number  # two definitions of one attempt: any rule, but a fixed one
-        attempt.parent = max(attempt.parent, raw_parent)
+    def _define(self, task_id: str, defined: Defined) -> None:
+        attempt, shape, parent = (
+            self._attempt(task_id, defined.attempt),
+            defined.shape,
+            defined.parent,
+        )
+        if attempt.shape in (NO_SHAPE, shape):
+            attempt.shape = shape
+        elif _encode(self.shapes[shape]) > _encode(self.shapes[attempt.shape]):
+            attempt.shape = shape  # two definitions of one attempt: any rule, but a fixed one
+        attempt.parent = max(attempt.parent, parent)
 
     def _attempt(self, task_id: str, number: int) -> Attempt:
-        try:
-            key = raw = a2b_base64(task_id)
-        except (Base64Error, ValueError):
-            key = raw = b""
-        if len(raw) != TASK_ID_BYTES or len(task_id) != _TASK_ID_TEXT:
-            key = raw = parse_id(task_id, TASK_ID_BYTES)
-        if number:
-            if not 0 < number <= MAX_ATTEMPT:
-                raise UnusableEventError(SkipReason.BAD_ATTEMPT)
-            key += number.to_bytes(4, "big")
+        key = (task_id, number) if number else task_id
         attempt = self.attempts.get(key)
         if attempt is None:
-            attempt = self.attempts[key] = Attempt(raw, number)
+            if not 0 <= number <= MAX_ATTEMPT:
+                raise UnusableEventError(SkipReason.BAD_ATTEMPT)
+            attempt = self.attempts[key] = Attempt(_task_id(task_id), number)
         return attempt
-
-    def _shape(
-        self,
-        definition: wire.TaskDefinition | wire.ActorTaskDefinition,
-        names: tuple[str, str, bytes],
-    ) -> int:
-        key = (
-            names,
-            definition.language,
-            definition.placement_group_id,
-            bytes(definition.required_resources),
-            definition.serialized_runtime_env,
-            bytes(definition.label_selector),
-            definition.call_site,
-            bytes(definition.fallback_strategy),
-        )
-        number = self._shape_cache.get(key)
-        if number is None:
-            try:
-                shape = shape_of(definition)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise UnusableEventError(SkipReason.WRONG_TYPE) from error
-            number = self._shape_numbers.get(shape)
-            if number is None:
-                number = self._shape_numbers[shape] = len(self.shapes)
-                self.shapes.append(shape)
-            self._shape_cache[key] = number
-        return number
 
     def _log(self, attempt: Attempt, info: wire.TaskLogInfo) -> None:
         """Take over log offsets; a start counts only beside its file's name.
 
         Ray 2.55 overwrites file and start with "" and 0 when an attempt ends within one flush.
         """
+        stdout, stderr = info.stdout_file, info.stderr_file
         log: LogOffsets = (
-            info.stdout_file,
-            info.stderr_file,
-            info.stdout_start if info.stdout_file else UNKNOWN,
+            stdout,
+            stderr,
+            info.stdout_start if stdout else UNKNOWN,
             info.stdout_end or UNKNOWN,
-            info.stderr_start if info.stderr_file else UNKNOWN,
+            info.stderr_start if stderr else UNKNOWN,
             info.stderr_end or UNKNOWN,
         )
-        for path in (info.stdout_file, info.stderr_file):
-            folder, logs, _ = path.rpartition("/logs/")
-            if logs:
-                self.session_dirs.add(folder)
+        if stdout or stderr:
+            for path in (stdout, stderr):
+                folder, logs, _ = path.rpartition("/logs/")
+                if logs:
+                    self.session_dirs.add(folder)
         attempt.log = log if attempt.log is None else merge_logs(attempt.log, log)
+
+
+def _task_id(text: str) -> bytes:
+    """Read a task's id, the usual form first. Raises `BadIdError`."""
+    if len(text) == _TASK_ID_TEXT:
+        try:
+            raw = a2b_base64(text)
+        except (Base64Error, ValueError):
+            raw = b""
+        if len(raw) == TASK_ID_BYTES:  # no other character was passed over
+            return raw
+    return parse_id(text, TASK_ID_BYTES)
 
 
 def _add_rare(attempt: Attempt, seen: wire.TaskLifecycle, time_ns: int) -> None:

@@ -19,21 +19,14 @@ from historyserver.folding.closing import (
 )
 from historyserver.folding.profiles import merge_profiles, traced_name
 from historyserver.folding.shapes import Shape, implied_type
-from historyserver.folding.states import (
-    CREATED,
-    FAILED,
-    FINISHED,
-    RUNNING,
-    STATES,
-    name_of,
-    order_of,
-)
-from historyserver.folding.times import NS_PER_MS
+from historyserver.folding.states import FAILED, FINISHED, STATES, name_of
+from historyserver.folding.transitions import times_of
 
-Row = list[object]
-"""sort key (ns), task id, attempt, then the columns of `tasks` to `end_ms`, then the detail
-without its last field, then a `PendingLog` or None. References to strings are their ids, None
-when absent; `name` and `func` may be text that the dictionary does not have yet."""
+Row = list[Any]
+"""sort key (ns), task id, attempt, then the other columns of `tasks`, but the detail itself in
+place of its number, and in place of the log's starts a `PendingLog` (or None) and None.
+References to strings are their ids, None when absent; state, `name` and `func` may be text that
+the dictionary does not have yet."""
 
 NO_ACTOR = b"\xff" * 12
 """The part of a task id that tells the actor, for a task of none."""
@@ -41,12 +34,16 @@ NO_ACTOR = b"\xff" * 12
 SHAPE_STRINGS = 9
 """So many fields of a shape, from its first, are columns; the rest is detail."""
 
+COLUMN_JOB = 3
 COLUMN_STATE = 4
+COLUMN_TYPE = 5
 COLUMN_NAME = 6
 COLUMN_FUNC = 7
+COLUMN_NODE = 9
 COLUMN_WORKER = 10
+COLUMN_PID = 11
 COLUMN_DETAIL = 23
-COLUMN_LOG = 24
+COLUMN_LOG = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +59,18 @@ class RowContext:
     """When the drivers of finished jobs exited. Ray fails what their jobs left open."""
 
 
-TimesOf = tuple[list[tuple[str, int]], int | str, int, int, int, int]
-
 _encode = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class _Defined:
+    """What rows take from a shape."""
+
+    shape: Shape
+    ids: tuple[int | str | None, ...]
+    """Its first fields, as ids of strings."""
+    name_bytes: int
+    """See `PendingLog`."""
 
 
 class RowMaker:
@@ -72,16 +78,20 @@ class RowMaker:
 
     def __init__(self, context: RowContext, shapes: Sequence[Shape]) -> None:
         self._context = context
-        self._shapes = shapes
         ids = context.string_ids
-        self._shape_ids = [
-            tuple(
-                ids[text] if text else None
-                for text in msgspec.structs.astuple(shape)[:SHAPE_STRINGS]
+        self._defined = [
+            _Defined(
+                shape,
+                tuple(
+                    ids[text] if text else None
+                    for text in msgspec.structs.astuple(shape)[:SHAPE_STRINGS]
+                ),
+                _name_bytes(shape),
             )
             for shape in shapes
         ]
         self._tails: dict[bytes, tuple[int | None, int | None, str]] = {}
+        self._job_ends_ns = context.job_ends_ns
         self._log_bases: dict[tuple[str, int, bytes], str] = {}
         self._state_ids = [ids[name] for name in STATES]
 
@@ -95,40 +105,41 @@ class RowMaker:
     def _row(self, attempt: Attempt) -> Row:
         ids = self._context.string_ids
         number = attempt.shape
-        shape, shape_ids = (
-            self._unshaped(attempt)
-            if number == NO_SHAPE
-            else (self._shapes[number], self._shape_ids[number])
-        )
-        type_id, name, func, language, group, resources, env, labels, call_site = shape_ids
+        defined = self._unshaped(attempt) if number == NO_SHAPE else self._defined[number]
+        shape = defined.shape
+        type_id, name, func, language, group, resources, env, labels, call_site = defined.ids
         if attempt.repr_name and shape.type == "ACTOR_TASK" and shape.name == shape.func:
             name = self._id_or_text(f"{attempt.repr_name}.{shape.name.rpartition('.')[2]}")
-        self._fail_with_job(attempt)
+        task_id = attempt.task_id
+        if self._job_ends_ns:
+            self._fail_with_job(attempt)
         transitions, state, sort_ns, creation_ms, start_ms, end_ms = times_of(attempt.transitions)
-        state_name = name_of(state)
         error_type = error_message = closed_state = ""
         if state != FINISHED:
-            error_type, error_message, closed_state = self._outcome(attempt, state_name)
-        if closed_state and self._context.closing is not None:
-            end_ms = max(self._context.closing.end_ms, start_ms, creation_ms)
-        job_id, actor_id, actor = self._tail(attempt.task_id[8:])
+            error_type, error_message, closed_state = self._outcome(attempt, name_of(state))
+            if closed_state and self._context.closing is not None:
+                end_ms = max(self._context.closing.end_ms, start_ms, creation_ms)
+        tail = task_id[8:]
+        job_id, actor_id, actor = self._tails.get(tail) or self._tail(tail)
         is_place_derived = bool(
             actor and shape.type == "ACTOR_CREATION_TASK" and self._place(attempt, actor)
         )
-        log = None if attempt.log is None else self._log(attempt, attempt.log, shape)
-        detail = (  # `records.TaskDetail` but for `log_info`; a test keeps them alike
+        log = None if attempt.log is None else self._log(attempt, attempt.log)
+        paused = attempt.paused[1] if attempt.paused else None
+        detail = (  # the fields of `records.TaskDetail`; a test keeps them alike
             transitions,
             merge_profiles(attempt.profiles),
             error_message,
             closed_state,
-            attempt.paused[1] if attempt.paused else None,
+            paused,
             attempt.repr_name,
             shape.fallback_strategy,
             is_place_derived,
+            log,
         )
         return [
             sort_ns,
-            attempt.task_id,
+            task_id,
             attempt.number,
             job_id,
             self._state_ids[FAILED] if closed_state else self._state_id(state),
@@ -151,24 +162,25 @@ class RowMaker:
             start_ms or None,
             end_ms or None,
             _encode(detail),
-            log,
+            paused,
+            None if log is None else (*log[2:], defined.name_bytes),
+            None,
         ]
 
     def _tail(self, tail: bytes) -> tuple[int | None, int | None, str]:
         """Give what the last part of a task id tells: job, actor (ids of strings), actor (hex)."""
-        found = self._tails.get(tail)
-        if found is None:
-            ids = self._context.string_ids
-            actor = "" if tail[:12] == NO_ACTOR else tail.hex()
-            found = self._tails[tail] = (ids.get(tail[12:].hex()), ids.get(actor), actor)
+        ids = self._context.string_ids
+        actor = "" if tail[:12] == NO_ACTOR else tail.hex()
+        found = self._tails[tail] = (ids.get(tail[12:].hex()), ids.get(actor), actor)
         return found
 
-    def _unshaped(self, attempt: Attempt) -> tuple[Shape, tuple[int | str | None, ...]]:
+    def _unshaped(self, attempt: Attempt) -> _Defined:
         task_type = implied_type(attempt.task_id)
         name = self._id_or_text(traced_name(attempt.profiles))
-        return (
+        return _Defined(
             Shape(task_type, "", "", "", "", "", "", "", "", ""),
             (self._context.string_ids[task_type], name, name, *(None,) * 6),
+            UNKNOWN,
         )
 
     def _id_or_text(self, text: str) -> int | str | None:
@@ -179,7 +191,7 @@ class RowMaker:
 
     def _fail_with_job(self, attempt: Attempt) -> None:
         """Fail an open attempt of a job that is over, as Ray's GCS does without an event of it."""
-        end_ns = self._context.job_ends_ns.get(attempt.task_id[20:])
+        end_ns = self._job_ends_ns.get(attempt.task_id[20:])
         if end_ns is None or FINISHED in attempt.transitions or FAILED in attempt.transitions:
             return
         attempt.transitions += (FAILED, end_ns)
@@ -213,10 +225,8 @@ class RowMaker:
         attempt.node, attempt.worker = matches[0].node, matches[0].worker
         return True
 
-    def _log(
-        self, attempt: Attempt, log: LogOffsets, shape: Shape
-    ) -> tuple[str, str, int, int, int, int, int]:
-        """Make the fields of a `PendingLog`; the file follows from the worker if Ray lost it."""
+    def _log(self, attempt: Attempt, log: LogOffsets) -> LogOffsets:
+        """Complete what events said: the file follows from the worker if Ray lost it."""
         stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end = log
         if attempt.worker and attempt.pid and not (stdout and stderr):
             key = (attempt.worker, attempt.pid, attempt.task_id[20:])
@@ -225,54 +235,13 @@ class RowMaker:
                 name = f"worker-{attempt.worker}-{attempt.task_id[20:].hex()}-{attempt.pid}"
                 base = self._log_bases[key] = f"{self._context.session_dir}/logs/{name}"
             stdout, stderr = stdout or f"{base}.out", stderr or f"{base}.err"
-        is_python = shape.language == "PYTHON" and shape.type == "NORMAL_TASK"
-        name_bytes = len(shape.name.replace("()", "").encode()) if is_python else UNKNOWN
-        return (stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end, name_bytes)
+        return (stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end)
 
 
-def times_of(flat: Sequence[int | str]) -> TimesOf:
-    """Put an attempt's transitions in order, each once, and take its times from them.
-
-    Returns the transitions, the state, the sort key (ns), and creation, start and end in ms.
-    """
-    pairs: list[tuple[int, Any]] = list(zip(flat[1::2], flat[::2], strict=True))  # type: ignore[arg-type]
-    try:
-        pairs.sort()
-        return _times_of_known(pairs)
-    except TypeError:  # a state that this version does not know
-        pairs.sort(key=lambda pair: (pair[0], order_of(pair[1])))
-        known = [pair for pair in pairs if isinstance(pair[1], int)]
-        times = _times_of_known(known)
-        transitions = list(dict.fromkeys((name_of(state), ns) for ns, state in pairs))
-        last = max((state for _, state in pairs), key=order_of)
-        return (transitions, last, times[2] or pairs[0][0], *times[3:])
-
-
-def _times_of_known(pairs: Sequence[tuple[int, int]]) -> TimesOf:
-    transitions = []
-    creation_ns = start_ns = end_ns = last = 0
-    previous = (0, 0)
-    for pair in pairs:
-        if pair == previous:
-            continue
-        previous = pair
-        ns, state = pair
-        transitions.append((STATES[state], ns))
-        last = max(last, state)
-        if state == RUNNING:
-            start_ns = start_ns or ns
-        elif state == CREATED:
-            creation_ns = creation_ns or ns
-        elif state >= FINISHED:
-            end_ns = ns
-    return (
-        transitions,
-        last,
-        start_ns or creation_ns or (pairs[0][0] if pairs else 0),
-        creation_ns // NS_PER_MS,
-        start_ns // NS_PER_MS,
-        end_ns // NS_PER_MS,
-    )
+def _name_bytes(shape: Shape) -> int:
+    """Give the length of the name that a worker writes before the task's own output."""
+    is_python = shape.language == "PYTHON" and shape.type == "NORMAL_TASK"
+    return len(shape.name.replace("()", "").encode()) if is_python else UNKNOWN
 
 
 def share_definitions(attempts: Iterable[Attempt]) -> None:

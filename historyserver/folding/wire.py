@@ -114,7 +114,7 @@ class TaskLifecycle(_Wire):
 
 
 class Span(_Wire):
-    """One profile event; times in ns since the epoch."""
+    """One profile event; times in ns since the epoch. Its fields are those of `ProfileEvent`."""
 
     event_name: str = ""
     start_time: Int64 = 0
@@ -278,9 +278,10 @@ class Event(_Wire):
     event_type: str = ""
     timestamp: str = ""
     task_lifecycle_event: TaskLifecycle | None = None
-    task_definition_event: TaskDefinition | None = None
+    task_definition_event: msgspec.Raw = msgspec.Raw(b"")
+    """Raw, as the next: thousands differ in their task id only (see `definitions`)."""
     task_profile_events: TaskProfile | None = None
-    actor_task_definition_event: ActorTaskDefinition | None = None
+    actor_task_definition_event: msgspec.Raw = msgspec.Raw(b"")
     actor_definition_event: ActorDefinition | None = None
     actor_lifecycle_event: ActorLifecycle | None = None
     driver_job_definition_event: DriverJobDefinition | None = None

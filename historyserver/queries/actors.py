@@ -89,7 +89,8 @@ def state_row(session: CompiledSession, actor: ActorSources) -> dict[str, Any]:
     if record is None:
         if not actor.state:
             row |= _state_from_table(actor)
-        return _closed_state_row(session, row)
+        row |= {"actor_id": actor.actor_id, "state": row.get("state") or ""}
+        return _closed_state_row(session, row | {"class_name": row.get("class_name") or ""})
     cause = death_causes.parsed(record.death_cause_json)
     row |= {
         "actor_id": record.actor_id,

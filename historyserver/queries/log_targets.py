@@ -8,8 +8,9 @@ from enum import Enum
 
 import msgspec
 
+from historyserver.compiled.details import Details
 from historyserver.compiled.opener import CompiledSession
-from historyserver.folding.records import ActorRecord, LogInfo, TaskDetail
+from historyserver.folding.records import ActorRecord, LogInfo
 from historyserver.queries.log_files import (
     LogFileRow,
     checked_path,
@@ -18,7 +19,6 @@ from historyserver.queries.log_files import (
     find_on_any_node,
 )
 
-_detail = msgspec.msgpack.Decoder(TaskDetail)
 _actor = msgspec.msgpack.Decoder(ActorRecord)
 _HEX = re.compile(r"[0-9a-f]+\Z")
 _SUBMISSION = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
@@ -65,7 +65,8 @@ def of_task(session: CompiledSession, *, task_id: str, attempt: int, suffix: str
     row = (
         session.connection()
         .execute(
-            "SELECT node, worker, detail FROM tasks WHERE task_id = ? AND attempt = ?",
+            "SELECT node, worker, detail, stdout_start, stderr_start FROM tasks"
+            " WHERE task_id = ? AND attempt = ?",
             (bytes.fromhex(task_id), attempt),
         )
         .fetchone()
@@ -74,7 +75,7 @@ def of_task(session: CompiledSession, *, task_id: str, attempt: int, suffix: str
         raise TargetNotFoundError(f"the session has no task {task_id} with attempt {attempt}")
     node_id = session.string(row[0]) if row[0] is not None else ""
     worker_id = session.string(row[1]) if row[1] is not None else ""
-    info = _detail.decode(row[2]).log_info
+    info = Details(session).get(*row[2:]).log_info
     if info is not None:
         target = _by_log_info(session, node_id=node_id, info=info, suffix=suffix)
         if target is not None:

@@ -13,6 +13,7 @@ import msgspec
 
 from historyserver.queries.columns import Columns
 from historyserver.queries.envelopes import listing
+from historyserver.queries.fitting import number
 from historyserver.queries.options import CONTAINS, EQUAL, NOT_EQUAL, Filter, ListOptions, flag
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -62,7 +63,7 @@ def _passes(value: Any, wanted: Filter, columns: Columns) -> bool:
     target: Any = wanted.value
     if wanted.key in columns.numbers:
         target = int(wanted.value)
-        value = int(value) if isinstance(value, str) else value
+        value = (int(value) if isinstance(value, str) else value) if number(value) else None
     elif wanted.key in columns.flags:
         target = flag(wanted.key, wanted.value, default=False)
     elif value is not None:

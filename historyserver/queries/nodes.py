@@ -18,7 +18,7 @@ import msgspec
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import NodeRecord
 from historyserver.folding.times import utc_text
-from historyserver.queries import snapshots
+from historyserver.queries import fitting, snapshots
 from historyserver.queries.actor_records import actors_on, is_over
 from historyserver.queries.actors import table_entry
 from historyserver.queries.columns import NODES
@@ -44,22 +44,20 @@ _decode = msgspec.msgpack.Decoder(NodeRecord).decode
 def list_nodes(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/nodes`. Raises `QueryError`."""
     known = dict(snapshots.items(session, snapshots.STATE_NODES))
-    rows = [
-        _state_row(session, node, known.pop(node.node_id, None) or {}) for node in nodes(session)
-    ]
+    rows = [_state_row(session, node, known.pop(node.node_id, {})) for node in nodes(session)]
     rows += [_closed_snapshot(session, row) for row in known.values()]
-    return answer_list(rows, options, NODES, sort_key=lambda row: row["node_id"])
+    return answer_list(rows, options, NODES, sort_key=lambda row: row.get("node_id") or "")
 
 
 def node_summary(session: CompiledSession) -> dict[str, Any]:
     """`/nodes?view=summary`."""
     known = dict(snapshots.items(session, snapshots.NODE_SUMMARY))
     found = list(nodes(session))
-    summary = [_dashboard_node(session, n, known.pop(n.node_id, None) or {}) for n in found]
+    summary = [_dashboard_node(session, n, known.pop(n.node_id, {})) for n in found]
     summary += known.values()
     collection = snapshots.whole(session, snapshots.NODE_SUMMARY)
-    kept = collection["data"].get("nodeLogicalResources") if isinstance(collection, dict) else None
-    texts = dict(kept or {})
+    kept = _inner(collection, "data", "nodeLogicalResources")
+    texts = dict(kept) if isinstance(kept, dict) else {}
     for node in found:
         if node.node_id not in texts and node.resources_total and _was_alive(node):
             texts[node.node_id] = resources_text(node.resources_total)
@@ -196,10 +194,16 @@ def _no_memory() -> dict[str, Any]:
 
 def _known_detail(session: CompiledSession, node_id: str) -> dict[str, Any]:
     body = snapshots.whole(session, snapshots.node_detail(node_id))
-    detail = body.get("data", {}).get("detail") if isinstance(body, dict) else None
-    if isinstance(detail, dict) and detail.get("raylet"):
+    detail = fitting.fitted(_inner(body, "data", "detail"), fitting.NODE_SUMMARY)
+    if detail is not None and detail.get("raylet"):
         return detail
     return snapshots.item(session, snapshots.NODE_SUMMARY, node_id) or {}
+
+
+def _inner(body: Any, *names: str) -> Any:
+    for name in names:
+        body = body.get(name) if isinstance(body, dict) else None
+    return body
 
 
 def _resources(node: NodeRecord) -> dict[str, float]:

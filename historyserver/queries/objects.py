@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries import snapshots
+from historyserver.queries import fitting, snapshots
 from historyserver.queries.columns import OBJECTS
 from historyserver.queries.envelopes import listing
 from historyserver.queries.matching import answer_list, matching
@@ -23,7 +23,7 @@ def list_objects(session: CompiledSession, options: ListOptions) -> dict[str, An
         rows,
         options,
         OBJECTS,
-        sort_key=lambda row: row["object_id"],
+        sort_key=lambda row: row["object_id"] or "",
         kept=inner,
     )
 
@@ -34,7 +34,7 @@ def summarize_objects(session: CompiledSession, filters: tuple[Filter, ...]) -> 
     chosen = matching(rows, filters, OBJECTS)
     by_site: dict[str, list[Mapping[str, Any]]] = {}
     for row in chosen:
-        by_site.setdefault(row["call_site"], []).append(row)
+        by_site.setdefault(row["call_site"] or "", []).append(row)
     cluster = {
         "summary": {site: _site(found) for site, found in by_site.items()},
         "total_objects": len(chosen),
@@ -52,7 +52,8 @@ def summarize_objects(session: CompiledSession, filters: tuple[Filter, ...]) -> 
 
 def _kept(session: CompiledSession) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The rows, and the envelope of the answer that they came in."""
-    return snapshot_rows(snapshots.whole(session, snapshots.STATE_OBJECTS))
+    body = snapshots.whole(session, snapshots.STATE_OBJECTS)
+    return snapshot_rows(body, OBJECTS, fitting.OBJECTS)
 
 
 def _site(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -77,4 +78,5 @@ def _counts(rows: list[Mapping[str, Any]], column: str) -> dict[str, int]:
 
 def _size_mb(rows: list[Mapping[str, Any]]) -> float:
     """Ray writes -1 for a size that it does not know."""
-    return sum((row["object_size"] / _MIB for row in rows if row["object_size"] != -1), 0.0)
+    sizes_bytes = [int(row["object_size"] or 0) for row in rows]
+    return sum((size / _MIB for size in sizes_bytes if size != -1), 0.0)

@@ -18,5 +18,5 @@ def list_placement_groups(session: CompiledSession, options: ListOptions) -> dic
         for _, row in snapshots.items(session, snapshots.STATE_PLACEMENT_GROUPS)
     ]
     return answer_list(
-        rows, options, PLACEMENT_GROUPS, sort_key=lambda row: row["placement_group_id"]
+        rows, options, PLACEMENT_GROUPS, sort_key=lambda row: row.get("placement_group_id") or ""
     )

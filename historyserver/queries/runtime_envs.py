@@ -6,13 +6,14 @@ options, which are functions of it (`ray/_private/utils.py`, `get_runtime_env_in
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries import snapshots
-from historyserver.queries.columns import RUNTIME_ENVS
+from historyserver.queries import fitting, snapshots
+from historyserver.queries.columns import RUNTIME_ENVS, Columns
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
 
@@ -43,7 +44,7 @@ def parsed(serialized: str) -> dict[str, Any]:
 def list_runtime_envs(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/runtime_envs`. Raises `QueryError`."""
     body = snapshots.whole(session, snapshots.STATE_RUNTIME_ENVS)
-    rows, inner = snapshot_rows(body)
+    rows, inner = snapshot_rows(body, RUNTIME_ENVS, fitting.RUNTIME_ENVS)
     return answer_list(
         rows,
         options,
@@ -53,14 +54,20 @@ def list_runtime_envs(session: CompiledSession, options: ListOptions) -> dict[st
     )
 
 
-def snapshot_rows(body: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows and the envelope of a State API answer that was kept whole."""
+def snapshot_rows(
+    body: Any, columns: Columns, kinds: Mapping[str, Callable[[Any], bool]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows, with every listed column, and the envelope of an answer that was kept whole."""
     try:
         inner = body["data"]["result"]
         rows = inner["result"]
     except (TypeError, KeyError):
         return [], {}
-    return [row for row in rows or () if isinstance(row, dict)], inner
+    if not isinstance(rows, list):
+        return [], {}
+    absent = dict.fromkeys(columns.listed)
+    known = (fitting.fitted(row, kinds) for row in rows)
+    return [absent | row for row in known if row is not None], inner
 
 
 def _latest_first(row: Any) -> float:

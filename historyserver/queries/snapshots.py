@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import zstandard
 
 from historyserver.compiled.opener import CompiledSession
+from historyserver.queries import fitting
 
 ACTOR_TABLE = "/logical/actors"
 STATE_ACTORS = "/api/v0/actors?detail=1&limit=10000"
@@ -24,6 +25,17 @@ CLUSTER_STATUS_TEXT = "/api/cluster_status?format=1"
 CLUSTER_METADATA = "/api/v0/cluster_metadata"
 COMPONENT_ACTIVITIES = "/api/component_activities"
 
+_KINDS = {
+    ACTOR_TABLE: fitting.ACTOR_TABLE,
+    STATE_ACTORS: fitting.STATE_ACTORS,
+    STATE_NODES: fitting.STATE_NODES,
+    STATE_WORKERS: fitting.STATE_WORKERS,
+    STATE_PLACEMENT_GROUPS: fitting.PLACEMENT_GROUPS,
+    NODE_SUMMARY: fitting.NODE_SUMMARY,
+    JOBS: fitting.JOBS,
+}
+"""Of the items of collections."""
+
 MAX_BODY_BYTES = 1 << 30
 """A frame that claims more is refused: no answer of a dashboard is so large."""
 
@@ -33,28 +45,33 @@ def node_detail(node_id: str) -> str:
     return f"/nodes/{node_id}"
 
 
-def whole(session: CompiledSession, name: str) -> Any:
-    """The answer of that name as plain data, or None. Of a collection: with the items left out."""
+def whole(session: CompiledSession, name: str) -> dict[str, Any] | None:
+    """The answer of that name as plain data, or None. Of a collection: with the items left out.
+
+    All answers of the dashboard that are kept whole are JSON objects; what is not one is none.
+    """
     return item(session, name, "")
 
 
-def item(session: CompiledSession, name: str, key: str) -> Any:
+def item(session: CompiledSession, name: str, key: str) -> dict[str, Any] | None:
     """One item of a collection as plain data, or None."""
     row = (
         session.connection()
         .execute("SELECT body FROM snapshots WHERE name = ? AND item = ?", (name, key))
         .fetchone()
     )
-    return None if row is None else _decode(row[0])
+    return None if row is None else fitting.fitted(_decode(row[0]), _kinds(name, key))
 
 
-def items(session: CompiledSession, name: str) -> Iterator[tuple[str, Any]]:
+def items(session: CompiledSession, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The items of a collection, by id."""
     rows = session.connection().execute(
         "SELECT item, body FROM snapshots WHERE name = ? AND item <> '' ORDER BY item", (name,)
     )
     for key, body in rows:
-        yield key, _decode(body)
+        value = fitting.fitted(_decode(body), _kinds(name, key))
+        if value is not None:
+            yield key, value
 
 
 def taken_ms(session: CompiledSession, name: str) -> int | None:
@@ -65,6 +82,10 @@ def taken_ms(session: CompiledSession, name: str) -> int | None:
         .fetchone()
     )
     return None if row is None or row[0] is None else int(row[0])
+
+
+def _kinds(name: str, key: str) -> Mapping[str, Callable[[Any], bool]]:
+    return _KINDS.get(name, {}) if key else {}
 
 
 def _decode(body: bytes) -> Any:

@@ -17,10 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from historyserver.compiled.opener import CompiledSession
-from historyserver.folding.records import TaskDetail
 from historyserver.queries import task_facts
 from historyserver.queries.columns import TASKS
 from historyserver.queries.options import CONTAINS, EQUAL, NOT_EQUAL, Filter, flag
@@ -77,9 +74,6 @@ class Term:
     """With `{c}` for the column."""
     parameters: tuple[object, ...] = ()
     is_equality: bool = False
-
-
-_detail = msgspec.msgpack.Decoder(TaskDetail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +137,6 @@ def clause(session: CompiledSession, terms: tuple[Term, ...]) -> tuple[str, tupl
     return _where(terms, blocked)
 
 
-def register_functions(session: CompiledSession) -> None:
-    """Make `debugger_paused(detail)` known to this thread's connection."""
-    session.connection().create_function("debugger_paused", 1, _debugger_paused, deterministic=True)
-
-
 def _simplified(session: CompiledSession, term: Term) -> tuple[Term, ...]:
     """The same condition in a cheaper form; nothing when every attempt meets it."""
     if term.column not in _COUNTED:
@@ -178,10 +167,9 @@ def _listed(session: CompiledSession, *, exclude_driver: bool) -> Term:
 
 def _term(session: CompiledSession, item: Filter) -> Term:
     if item.key == "is_debugger_paused":
-        register_functions(session)
         wanted = int(flag(item.key, item.value, default=False))
         comparison = "IS" if item.predicate == EQUAL else "IS NOT"
-        return Term("detail", f"debugger_paused({{c}}) {comparison} ?", (wanted,))
+        return Term("debugger_paused", f"{{c}} {comparison} ?", (wanted,))
     if item.key in _NUMBERS:
         return _number(_NUMBERS[item.key], item)
     if item.key in _BLOBS:
@@ -249,8 +237,3 @@ def _where(terms: tuple[Term, ...], blocked: frozenset[str]) -> tuple[str, tuple
         for term in terms
     ]
     return " AND ".join(parts) or "1", tuple(p for term in terms for p in term.parameters)
-
-
-def _debugger_paused(detail: bytes) -> int | None:
-    paused = _detail.decode(detail).is_debugger_paused
-    return None if paused is None else int(paused)

@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
+from historyserver.compiled.details import Details
 from historyserver.compiled.opener import CompiledSession
-from historyserver.folding.records import LogInfo, Profile, TaskDetail
+from historyserver.folding.records import LogInfo, Profile
 from historyserver.queries import runtime_envs
 
 LISTED_COLUMNS = (
@@ -23,7 +24,7 @@ LISTED_COLUMNS = (
 )
 DETAIL_COLUMNS = (
     f"{LISTED_COLUMNS}, language, required_resources, runtime_env, placement_group, creation_ms,"
-    " start_ms, end_ms, call_site, label_selector, detail"
+    " start_ms, end_ms, call_site, label_selector, detail, stdout_start, stderr_start"
 )
 
 STATE_ORDER = {
@@ -53,7 +54,6 @@ _ANSI = re.compile(r"\x1b[^m]*m")
 _EMPTY_OBJECT = msgspec.Raw(b"{}")
 _NO_FALLBACK = msgspec.Raw(b'{"options":[]}')
 
-_decode_detail = msgspec.msgpack.Decoder(TaskDetail).decode
 _decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -136,6 +136,7 @@ class TaskRows:
     """Makes API rows from database rows; keeps what repeats for the time of one answer."""
 
     def __init__(self, session: CompiledSession) -> None:
+        self._details = Details(session)
         self._texts = _Texts(session)
         self._resources = _Rendered(session, _resources_json)
         self._runtime_envs = _Rendered(session, runtime_envs.info_json)
@@ -164,10 +165,10 @@ class TaskRows:
         (
             task_id, attempt, name, state, job, actor, kind, func, parent, node, worker, pid,
             error, language, resources, runtime_env, placement_group, creation_ms, start_ms,
-            end_ms, call_site, selector, blob,
+            end_ms, call_site, selector, number, stdout_start, stderr_start,
         ) = row  # fmt: skip
         text = self._texts
-        detail = _decode_detail(blob)
+        detail = self._details.get(number, stdout_start, stderr_start)
         message = detail.error_message
         fallback = detail.fallback_strategy_json
         return DetailedTask(

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from historyserver.compiled.details import Details
 from historyserver.compiled.opener import CompiledSession
-from historyserver.folding.records import Profile, ProfileEvent, TaskDetail
+from historyserver.folding.records import Profile, ProfileEvent
 from historyserver.queries.options import EQUAL, Filter
 from historyserver.queries.task_filters import clause, conditions
 
@@ -38,7 +39,6 @@ _COLOURS = {
 _SHOWN_COMPONENTS = frozenset({"worker", "driver"})
 
 _encode = msgspec.json.Encoder().encode
-_decode_detail = msgspec.msgpack.Decoder(TaskDetail).decode
 
 
 @dataclass(slots=True)
@@ -73,10 +73,12 @@ def timeline(session: CompiledSession, job_id: str | None) -> Iterator[bytes]:
 
 
 def _pieces(session: CompiledSession, cursor: Any) -> Iterator[bytes]:
-    tracks = _Tracks()
+    tracks, details = _Tracks(), Details(session)
     mark = "["
     while batch := cursor.fetchmany(_BATCH):
-        events = [event for row in batch for event in _attempt_events(session, row, tracks)]
+        events = [
+            event for row in batch for event in _attempt_events(session, row, details, tracks)
+        ]
         if events:
             yield (mark + ",".join(events)).encode()
             mark = ","
@@ -85,11 +87,11 @@ def _pieces(session: CompiledSession, cursor: Any) -> Iterator[bytes]:
 
 
 def _attempt_events(
-    session: CompiledSession, row: tuple[Any, ...], tracks: _Tracks
+    session: CompiledSession, row: tuple[Any, ...], details: Details, tracks: _Tracks
 ) -> Iterator[str]:
-    task_id, job, attempt, func, actor, blob = row
+    task_id, job, attempt, func, actor, number = row
     arguments = ""
-    for profile in _decode_detail(blob).profiles:
+    for profile in details.get(number).profiles:
         if profile.component_type not in _SHOWN_COMPONENTS or not profile.events:
             continue
         arguments = arguments or _json(

@@ -30,11 +30,11 @@ def list_workers(session: CompiledSession, options: ListOptions) -> dict[str, An
     rows = []
     for (body,) in session.connection().execute("SELECT body FROM workers ORDER BY row"):
         worker = _decode(body)
-        rows.append(_row(worker, known.pop(worker.worker_id, None) or {}))
+        rows.append(_row(worker, known.pop(worker.worker_id, {})))
     rows += [dict(row) for row in known.values()]
     if is_over(session):
         rows = [_closed(session, row) for row in rows]
-    return answer_list(rows, options, WORKERS, sort_key=lambda row: row["worker_id"])
+    return answer_list(rows, options, WORKERS, sort_key=lambda row: row.get("worker_id") or "")
 
 
 def _row(worker: WorkerRecord, known: dict[str, Any]) -> dict[str, Any]:

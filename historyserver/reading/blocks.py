@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Protocol, cast
 
 import msgspec
-from zlib_ng import zlib_ng as zlib  # twice as fast as the standard one (measured)
+from zlib_ng import zlib_ng  # unpacks events in 60 % of the standard library's time (measured)
 
 from historyserver.reading.damage import DamageLog, DamageReason
 
@@ -23,6 +24,20 @@ MAX_LINE_BYTES = 100 * 1024 * 1024
 _GZIP_MAGIC = b"\x1f\x8b"
 _WBITS_GZIP = 31
 _SALVAGE_BYTES = 64
+
+_GzipError = cast("type[Exception]", zlib_ng.error)  # its stubs call it an instance
+
+
+class _Inflater(Protocol):
+    """A decompressor of zlib-ng, whose stubs leave `copy` out."""
+
+    unused_data: bytes
+    unconsumed_tail: bytes
+    eof: bool
+
+    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
+
+    def copy(self) -> _Inflater: ...
 
 
 def is_json(value: bytes) -> bool:
@@ -99,7 +114,7 @@ def gunzip(chunks: Iterable[bytes], *, key: str, damage: DamageLog) -> Iterator[
     What comes before a truncation or a corruption is yielded; the rest is counted. Each yield
     is at most `BLOCK_BYTES`, so a small object that unpacks to a huge one stays bounded.
     """
-    member: zlib._Decompress | None = None
+    member: _Inflater | None = None
     started = False
     for chunk in chunks:
         data, pending = chunk, False
@@ -111,12 +126,12 @@ def gunzip(chunks: Iterable[bytes], *, key: str, damage: DamageLog) -> Iterator[
                 if started and data[:1] != _GZIP_MAGIC[:1]:
                     damage.add(DamageReason.TRAILING_BYTES, key, len(data))
                     return
-                member = zlib.decompressobj(_WBITS_GZIP)
+                member = cast("_Inflater", zlib_ng.decompressobj(_WBITS_GZIP))
                 started = True
             before = member.copy()
             try:
                 out = member.decompress(data, BLOCK_BYTES)
-            except zlib.error:
+            except _GzipError:
                 yield from _salvage(before, data)
                 damage.add(DamageReason.CORRUPT_GZIP, key, len(data))
                 return
@@ -130,12 +145,12 @@ def gunzip(chunks: Iterable[bytes], *, key: str, damage: DamageLog) -> Iterator[
         damage.add(DamageReason.TRUNCATED_GZIP, key, 0)
 
 
-def _salvage(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+def _salvage(member: _Inflater, data: bytes) -> Iterator[bytes]:
     """Yield what unpacks before the error: again, from the state before, in small bites."""
     for start in range(0, len(data), _SALVAGE_BYTES):
         try:
             out = member.decompress(data[start : start + _SALVAGE_BYTES])
-        except zlib.error:
+        except _GzipError:
             return
         if out:
             yield out

@@ -19,7 +19,7 @@ from historyserver.reading.state import (
     Verdict,
     kuberay_verdict,
 )
-from storage.backend import Backend, NotFoundError
+from storage.backend import Backend, InvalidKeyError, NotFoundError
 from storage.layout import Generation, SessionRef, session_started_ms
 
 _Result = TypeVar("_Result")
@@ -93,9 +93,11 @@ def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
     start = ours.start if ours else None
     if start is None or not start.owner_kind or ref.owner_kind:
         return ref
-    return SessionRef(
-        ref.namespace, ref.cluster, ref.session, start.owner_kind.lower(), start.owner_name
-    )
+    kind = start.owner_kind.lower()
+    try:
+        return SessionRef(ref.namespace, ref.cluster, ref.session, kind, start.owner_name)
+    except InvalidKeyError:  # no owner can be called so
+        return ref
 
 
 def _kuberay_verdict(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, field
 
 import msgspec
 
 from historyserver.reading.damage import DamageLog, DamageReason
 from historyserver.reading.listing import Listing
+from historyserver.reading.plausible import (
+    check_end,
+    check_manifest,
+    check_start,
+    is_event_frame,
+    is_log,
+)
 from historyserver.reading.source import EventFile, LogPart, NodeReport, SnapshotFile
 from historyserver.reading.state import FRESH_MS, Verdict, our_verdict
 from storage.backend import (
     Backend,
     IntegrityError,
-    InvalidKeyError,
     NotFoundError,
     ObjectInfo,
     read_all,
@@ -43,6 +50,8 @@ from storage.wire import (
     decode_session_start,
     encode_manifest,
 )
+
+log = logging.getLogger(__name__)
 
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
 """Of one manifest: one that names a million frames of logs stays below."""
@@ -126,14 +135,20 @@ def _add_document(
     if key == session_json_key(ref):
         data = _read(backend, info, damage, DamageReason.BAD_SESSION_START)
         try:
-            tree.start = decode_session_start(data, source=info.key) if data else None
+            start = decode_session_start(data, source=info.key) if data else None
+            if start is not None:
+                check_start(start)
+            tree.start = start
         except WireError:
             damage.add(DamageReason.BAD_SESSION_START, info.key, info.size_bytes)
         tree.newest_running_ms = max(tree.newest_running_ms, info.modified_ms)
     elif key == end_key(ref):
         data = _read(backend, info, damage, DamageReason.BAD_SESSION_END)
         try:
-            tree.end = decode_session_end(data, source=info.key) if data else None
+            end = decode_session_end(data, source=info.key) if data else None
+            if end is not None:
+                check_end(end)
+            tree.end = end
         except WireError:
             damage.add(DamageReason.BAD_SESSION_END, info.key, info.size_bytes)
     elif (snapshot := parse_snapshot_key(key)) is not None:
@@ -159,6 +174,8 @@ def _add_manifest(
     data = _read(backend, info, damage, DamageReason.BAD_MANIFEST)
     try:
         manifest = decode_manifest(data, source=info.key) if data else None
+        if manifest is not None:
+            check_manifest(manifest)
     except WireError:
         damage.add(DamageReason.BAD_MANIFEST, info.key, info.size_bytes)
         manifest = None
@@ -173,24 +190,33 @@ def _add_manifest(
     if manifest.state == "running":
         tree.newest_running_ms = max(tree.newest_running_ms, info.modified_ms)
     tree.listing.reports.append(_report(manifest, node_id))
-    try:
-        _add_hot_events(tree.listing, manifest, ref, node_id, root=root)
-        for entry in manifest.logs:
+    bad = _add_hot_events(tree.listing, manifest, ref, node_id, root=root)
+    for entry in manifest.logs:
+        if is_log(entry, ref, node_id) and _is_own(entry, ref, node_id):
             _add_log(tree.listing, entry, ref, node_id, root=root)
-    except InvalidKeyError:
-        damage.add(DamageReason.BAD_MANIFEST, info.key, info.size_bytes)
+        else:
+            bad += 1
+    if bad:
+        log.warning("%s: %d entries are impossible and left out", info.key, bad)
+        damage.add(DamageReason.BAD_MANIFEST, info.key, 0)
 
 
 def _add_hot_events(
     listing: Listing, manifest: NodeManifest, ref: SessionRef, node_id: str, *, root: str
-) -> None:
+) -> int:
+    """Note the live event segments; returns how many frames cannot be."""
     by_seq: dict[int, list[tuple[int, int]]] = {}
+    bad = 0
     for frame in manifest.hot_events:
+        if not is_event_frame(frame, ref, node_id):
+            bad += 1
+            continue
         by_seq.setdefault(frame.seq, []).append((frame.object_start, frame.object_length))
     for seq, frames in by_seq.items():
         key = root + hot_segment_key(ref, node_id, seq)
         size_bytes = sum(length for _, length in frames)
         listing.events[key] = EventFile(key, node_id, size_bytes, "", "segment", tuple(frames))
+    return bad
 
 
 def _add_log(
@@ -199,7 +225,6 @@ def _add_log(
     log_id = (node_id, entry.path)
     listing.log_sizes[log_id] = max(entry.size_bytes, listing.log_sizes.get(log_id, 0))
     if entry.key is not None:
-        _check_own(entry.key, ref)
         part = LogPart(root + entry.key, 0, _stored_bytes(entry))
         listing.add_log(node_id, entry.path, part)
         return
@@ -224,12 +249,16 @@ def _stored_bytes(entry: LogEntry) -> int:
     return end
 
 
-def _check_own(key: str, ref: SessionRef) -> None:
-    """Whoever may write one manifest must not be able to show another session's objects."""
-    log = parse_log_key(key)
+def _is_own(entry: LogEntry, ref: SessionRef, node_id: str) -> bool:
+    """Whoever may write one manifest must not be able to show objects that are not its node's."""
+    if entry.key is None:
+        return True
+    named = parse_log_key(entry.key)
+    if named is None or named.node_id != node_id:
+        return False
+    session = named.session
     own = (ref.namespace, ref.cluster, ref.session)
-    if log is None or (log.session.namespace, log.session.cluster, log.session.session) != own:
-        raise InvalidKeyError(f"{key!r}: not a log of {'/'.join(own)}")
+    return (session.namespace, session.cluster, session.session) == own
 
 
 def _add_unnamed_segments(tree: OurTree, segments: _Segments) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from historyserver.reading.blocks import is_json
 from historyserver.reading.damage import DamageLog, DamageReason
 from historyserver.reading.source import SnapshotFile
 from storage.backend import Backend, IntegrityError, NotFoundError, read_all
@@ -23,7 +24,7 @@ def read_snapshot(
     try:
         data = read_all(backend, file.key, max_bytes=MAX_STORED_BYTES)
         if file.framing == "plain":
-            return (file.modified_ms, data) if data else None
+            return (file.modified_ms, data) if _is_answer(data, file.key, damage) else None
         envelope = decode_snapshot(data, source=file.key, max_bytes=SNAPSHOT_MAX_BYTES)
     except NotFoundError:
         damage.add(DamageReason.OBJECT_GONE, file.key, 0)
@@ -32,3 +33,11 @@ def read_snapshot(
         damage.add(DamageReason.BAD_SNAPSHOT, file.key, 0)
         return None
     return (envelope.taken_ms, bytes(envelope.body)) if envelope.status == 200 else None
+
+
+def _is_answer(data: bytes, key: str, damage: DamageLog) -> bool:
+    """Whether a body stored as it came is whole. An empty one says that there was no answer."""
+    if not data or is_json(data):
+        return bool(data)
+    damage.add(DamageReason.BAD_SNAPSHOT, key, len(data))
+    return False

@@ -11,6 +11,7 @@ import zstandard
 from historyserver.access import Policy
 from historyserver.app import WebApp, create_app
 from historyserver.catalogue import Catalogue, SessionEntry
+from historyserver.compiled.details import DetailPacker, detail_number
 from historyserver.compiled.meta import Meta
 from historyserver.compiled.opener import CompiledSession, open_compiled
 from historyserver.compiled.schema import SCHEMA_VERSION
@@ -42,6 +43,7 @@ class HandMade:
         self._writer = CompiledWriter(self._path)
         self._strings: dict[str, int] = {}
         self._tasks: list[list[object]] = []
+        self._details: list[bytes] = []
         self._actors: list[ActorRecord] = []
         self._nodes = [
             NodeRecord(node_id=HEAD, ip_address="10.0.0.1", is_head=True, state="DEAD"),
@@ -81,9 +83,11 @@ class HandMade:
             "state": self._string("FINISHED"),
             "node": self._string(node) if node else None,
             "worker": self._string(worker) if worker else None,
-            "detail": msgspec.msgpack.encode(TaskDetail(log_info=log_info)),
+            "detail": detail_number(len(self._tasks), 0),
         }
-        self._tasks.append([values[name] for name in TASK_COLUMNS])
+        self._tasks.append([0, *(values[name] for name in TASK_COLUMNS)])
+        detail = msgspec.msgpack.encode(TaskDetail(log_info=log_info))
+        self._details.append(DetailPacker().pack([detail]))
         return self
 
     def actor(self, actor_id: str, *, worker: str = WORKER, node: str = HEAD) -> HandMade:
@@ -109,6 +113,7 @@ class HandMade:
         writer = self._writer
         writer.add_strings((number, value) for value, number in self._strings.items())
         writer.add_tasks(self._tasks)
+        writer.add_details(enumerate(self._details))
         writer.add_actors(self._actors)
         writer.add_nodes(self._nodes)
         writer.add_log_files(self._logs)

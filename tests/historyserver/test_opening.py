@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from historyserver.opening import OpeningError, OpeningReason, SessionOpener
+from historyserver.selection import SelectionSource, parse
 from historyserver.sessions import OpenSession
 from storage.backend import Backend, UnavailableError
 from storage.layout import SessionRef
 from tests.historyserver.asking import Asker, refused
-from tests.historyserver.hand_made import PREFIX, FixedSessions, HandMade, app_of, entry_of
+from tests.historyserver.hand_made import (
+    PREFIX,
+    FixedCatalogue,
+    FixedSessions,
+    HandMade,
+    app_of,
+    entry_of,
+)
 
 
 class SlowSessions(FixedSessions):
@@ -86,15 +95,38 @@ def test_many_readers_wait_for_one_preparation(backend: Backend, hand_made: Hand
     def read() -> None:
         codes.append(Asker(app).session("/api/version").status_code)
 
-    readers = [threading.Thread(target=read) for _ in range(20)]
+    readers = [threading.Thread(target=read) for _ in range(12)]
     for reader in readers:
         reader.start()
     time.sleep(0.1)
     sessions.ready.set()
     for reader in readers:
         reader.join(10)
-    assert codes == [200] * 20
+    assert codes == [200] * 12
     assert sessions.calls == 1
+
+
+def test_some_threads_never_wait(backend: Backend, hand_made: HandMade) -> None:
+    """Probes and open sessions need them: whoever comes when enough wait is told to come back."""
+    sessions = SlowSessions(hand_made.opened())
+    opener = SessionOpener(
+        catalogue=FixedCatalogue(backend, [entry_of()]),
+        sessions=sessions,
+        patience_s=10,
+        max_waiting=0,
+    )
+    chosen = parse("ml", "raycluster", "v170", "latest", source=SelectionSource.PATH)
+    began_s = time.monotonic()
+    with pytest.raises(OpeningError) as caught:
+        opener.open(chosen)
+    assert time.monotonic() - began_s < 2
+    assert caught.value.reason is OpeningReason.PREPARING
+    sessions.ready.set()
+    deadline_s = time.monotonic() + 5
+    while not sessions.peeks:  # the work went on without a waiter
+        assert time.monotonic() < deadline_s
+    assert opener.open(chosen).ref == hand_made.ref
+    opener.close()
 
 
 def test_a_failing_store_is_503_and_the_next_request_tries_again(

@@ -64,7 +64,7 @@ def test_state_api_rows_are_sorted_filtered_and_counted(ask: Asker) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=x", "limit=10001", "filter_keys=nope&filter_predicates=%3D&filter_values=1",
+    ["limit=-1", "limit=x", "limit=10001", "filter_keys=nope&filter_predicates=%3D&filter_values=1",
      "filter_keys=severity&filter_predicates=%3C&filter_values=1"],
 )  # fmt: skip
 def test_queries_that_cannot_be_met_are_refused(ask: Asker, query: str) -> None:

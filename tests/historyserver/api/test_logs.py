@@ -328,14 +328,18 @@ def test_parts_of_a_running_log_are_joined_and_a_gap_is_told(
     assert response.headers["X-Ray-History-Log-Missing-Bytes"] == "3"
 
 
+@pytest.mark.parametrize(
+    ("state", "code", "status"),
+    [("running", "session_preparing", 503), ("ended", "not_found", 400)],
+)
 def test_a_lost_object_is_an_error_and_not_a_cut_answer(
-    backend: Backend, hand_made: HandMade
+    backend: Backend, hand_made: HandMade, state: str, code: str, status: int
 ) -> None:
-    """The first chunk is read before the status is sent."""
-    ask = asker(backend, hand_made.log_parts("a.log", [LogPart("x/gone", 0, 5)], 5))
+    """While a session runs its objects move, and asking again helps; later nothing does."""
+    hand_made.log_parts("a.log", [LogPart("x/gone", 0, 5)], 5)
+    ask = Asker(app_of(backend, hand_made.opened(state=state)))
     response = ask.session(f"{TEXT}?node_id={HEAD}&filename=a.log")
-    assert response.status_code in (500, 503)
-    assert response.get_json()["result"] is False
+    refused(response, code, status=status)
 
 
 def test_the_tail_of_a_gigabyte_is_quick_and_small(

@@ -7,11 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from historyserver.compiled.details import DETAILS_PER_CHUNK, placed, unpack
 from historyserver.compiling.entities import Entities, gather_entities
-from historyserver.compiling.labour import Labourer, MapResult, stored_rows
+from historyserver.compiling.labour import Labourer, MapResult
 from historyserver.compiling.plan import make_plan
 from historyserver.compiling.task_table import TaskTable
 from historyserver.compiling.units import Unit
+from historyserver.folding.records import TaskDetail
+from historyserver.folding.task_rows import COLUMN_DETAIL, Row
 from historyserver.reading.source import EventFile, SessionSource
 from storage.layout import SessionRef
 from storage.local.backend import LocalBackend
@@ -88,11 +93,21 @@ def fold_bodies(bodies: list[bytes], *, partitions: int = 1, state: str = "ended
         plan = make_plan(mapped, entities, SESSION)
         for partition in range(partitions):
             labourers[-1].reduce(plan, partition)
-            assert list(stored_rows(folder, partition)) is not None
         table = TaskTable(folder, partitions, plan.context.string_ids)
-        rows = list(table.rows())
+        details = {number: unpack(chunk) for number, chunk in table.details()}
+        rows = [_whole(row, details) for row in table.rows()]
         ids = {**plan.context.string_ids, **table.late_strings}
         return Folded(rows, {n: text for text, n in ids.items()}, mapped[0], entities)
+
+
+def _whole(row: Row, details: dict[int, list[msgspec.Raw]]) -> Row:
+    """A row from the task id to the detail, which is complete."""
+    number, _, stdout_start, stderr_start = row[COLUMN_DETAIL:]
+    packed = details[number // DETAILS_PER_CHUNK][number % DETAILS_PER_CHUNK]
+    detail = msgspec.msgpack.decode(packed, type=TaskDetail)
+    if detail.log_info is not None:
+        detail.log_info = placed(detail.log_info, stdout_start, stderr_start)
+    return [*row[1:COLUMN_DETAIL], msgspec.msgpack.encode(detail)]
 
 
 def fold(events: list[Json], *, state: str = "ended") -> Folded:

@@ -34,7 +34,7 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 def test_nil_and_absent_ids_are_empty() -> None:
     """Ray's nil is all ones; its API shows null."""
     ids = HexIds(4)
-    assert [ids("/////w=="), ids(""), ids("AQAAAA==")] == ["", "", "01000000"]
+    assert [ids["/////w=="], ids[""], ids["AQAAAA=="]] == ["", "", "01000000"]
 
 
 @pytest.mark.parametrize(

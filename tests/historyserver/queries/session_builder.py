@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import zstandard
 
+from historyserver.compiled.details import DetailPacker, detail_number
 from historyserver.compiled.meta import Meta
 from historyserver.compiled.opener import CompiledSession, open_compiled
 from historyserver.compiled.schema import SCHEMA_VERSION
@@ -80,13 +81,17 @@ def build(
     """Write the records to a compiled session and open it."""
     writer = CompiledWriter(path)
     strings = _Strings()
-    rows = [_row(task, strings) for task in tasks]
+    rows = [_row(task, number, strings) for number, task in enumerate(tasks)]
+    pack = DetailPacker().pack
     counts: dict[tuple[int, int, int, int], int] = {}
     for row in rows:
-        key = (row[2] or 0, row[6] or 0, row[4] or 0, row[3] or 0)
+        key = (row[3] or 0, row[7] or 0, row[5] or 0, row[4] or 0)
         counts[key] = counts.get(key, 0) + 1
     writer.add_strings((number, text) for text, number in strings.ids.items())
     writer.add_tasks(rows)
+    writer.add_details(
+        (number, pack([msgspec.msgpack.encode(task.detail)])) for number, task in enumerate(tasks)
+    )
     writer.add_task_counts(counts)
     writer.add_actors(actors)
     writer.add_jobs(jobs)
@@ -135,9 +140,10 @@ class _Strings:
         return self.ids.setdefault(text, len(self.ids) + 1)
 
 
-def _row(task: Task, strings: _Strings) -> tuple[Any, ...]:
+def _row(task: Task, number: int, strings: _Strings) -> tuple[Any, ...]:
     s = strings.id
     return (
+        0,
         bytes.fromhex(task.id),
         task.attempt,
         s(task.job),
@@ -160,7 +166,10 @@ def _row(task: Task, strings: _Strings) -> tuple[Any, ...]:
         task.creation_ms,
         task.start_ms,
         task.end_ms,
-        msgspec.msgpack.encode(task.detail),
+        detail_number(number, 0),
+        task.detail.is_debugger_paused,
+        None,
+        None,
     )
 
 
