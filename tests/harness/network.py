@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from demo.namespace import Namespace, NamespaceError
@@ -23,6 +23,7 @@ class Switch:
     """The shared network."""
 
     namespace: Namespace
+    nodes: list[Namespace] = field(default_factory=list)
 
     @classmethod
     def start(cls) -> Switch:
@@ -38,6 +39,7 @@ class Switch:
     def node(self, number: int, *, binds: Sequence[tuple[Path, Path]]) -> tuple[Namespace, str]:
         """A namespace with the address 10.77.0.NUMBER; answers it and the address."""
         node = Namespace.start(binds=binds, inside=self.namespace)
+        self.nodes.append(node)
         cable, address = f"node{number}", f"{SUBNET}.{number}"
         # The pid is the one outside: this command enters the network namespace only.
         peer = ("peer", "name", "eth0", "netns", str(node.init_pid))
@@ -60,7 +62,9 @@ class Switch:
         return ["nsenter", "-t", str(namespace.init_pid), "-n", *user, "--"]
 
     def close(self) -> None:
-        """End the network and every node in it."""
+        """End the network and every node in it; no process is left to wait for."""
+        for node in self.nodes:
+            node.close()
         self.namespace.close()
 
 
