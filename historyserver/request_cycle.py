@@ -17,7 +17,7 @@ from historyserver.bodies import BodyCache
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.log_lines import FIELDS
 from historyserver.metrics import ServerMetrics
-from historyserver.selection import HEADER, Selection, of_request
+from historyserver.selection import HEADER, Selection, SelectionSource, of_request
 
 _log = logging.getLogger("historyserver.requests")
 
@@ -87,7 +87,10 @@ class RequestCycle:
     def _check_access(self, selection: Selection | None) -> None:
         request = flask.request
         asked = AccessRequest(
-            purpose=_purpose(request), method=request.method, path=request.path, selection=selection
+            purpose=_purpose(request, selection),
+            method=request.method,
+            path=request.path,
+            selection=selection,
         )
         decision = self._policy.decide(asked)
         flask.g.access_checked = True
@@ -151,7 +154,9 @@ def _is_session_answer(request: flask.Request) -> bool:
     return known and request.method in ("GET", "HEAD")
 
 
-def _purpose(request: flask.Request) -> Purpose:
+def _purpose(request: flask.Request, selection: Selection | None) -> Purpose:
+    if selection is not None and selection.source is SelectionSource.PATH:
+        return Purpose.SESSION  # all that lies under a session's prefix, Ray's page too
     if request.path in _PROBES:
         return Purpose.PROBE
     if request.endpoint in _LISTS:

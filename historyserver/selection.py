@@ -13,11 +13,18 @@ Three ways to say it, the first that is there wins:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
+
+from storage.layout import (
+    CLUSTER_KIND,
+    OWNER_KINDS,
+    is_cluster_name,
+    is_namespace,
+    is_session_name,
+)
 
 HEADER = "x-ray-history-session"
 ENVIRON_KEY = "rayhistory.selection"
@@ -26,12 +33,9 @@ ENVIRON_PATH = "rayhistory.path"
 """The requested path before the prefix was moved."""
 ENVIRON_NO_SLASH = "rayhistory.no_slash"
 
-KINDS = ("raycluster", "rayjob", "rayservice")
+KINDS = (CLUSTER_KIND, *OWNER_KINDS)
 LATEST = "latest"
 LIVE = "live"
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\Z")
-_SESSION = re.compile(r"session_[0-9A-Za-z._-]{1,120}\Z")
 
 _WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
@@ -72,10 +76,11 @@ def parse(
     kind = kind.lower()
     if kind not in KINDS:
         raise SelectionError(f"the kind must be one of {', '.join(KINDS)}, not {_shown(kind)}")
-    for what, value in (("namespace", namespace), ("name", name)):
-        if not _NAME.match(value):
-            raise SelectionError(f"the {what} {_shown(value)} is not a Kubernetes name")
-    if session not in (LATEST, LIVE) and not _SESSION.match(session):
+    if not is_namespace(namespace):
+        raise SelectionError(f"the namespace {_shown(namespace)} is not a Kubernetes name")
+    if not is_cluster_name(name):
+        raise SelectionError(f"the name {_shown(name)} is not a Kubernetes name")
+    if session not in (LATEST, LIVE) and not is_session_name(session):
         raise SelectionError(
             f"the session {_shown(session)} is not a session name, {LATEST!r} or {LIVE!r}"
         )

@@ -1,8 +1,8 @@
 """Who may read what; every route passes here.
 
-`Guard` runs before every request and asks the policy. There is one policy now, `OpenPolicy`;
-a later one (tokens, OIDC, namespaces) takes its place without any route knowing. A response
-whose request did not pass the guard is never sent: `Guard.confirm` turns it into an error.
+`historyserver.request_cycle` asks the policy before every request. There is one policy now,
+`OpenPolicy`; a later one (tokens, OIDC, namespaces) takes its place without any route knowing. A
+response whose request was not asked about is never sent: it becomes an error.
 
 Imports nothing of the server but the selection, and no web framework.
 """

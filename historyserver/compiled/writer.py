@@ -25,6 +25,15 @@ TASK_COLUMNS = (
 """The columns of `tasks` in the order in which rows are given to `add_tasks`, after one value
 more in front, which orders the rows and is not stored."""
 
+_ABSENT = (
+    dict.fromkeys(TASK_COLUMNS, "0")
+    | dict.fromkeys(("parent",), "x''")
+    | dict.fromkeys(("pid", "debugger_paused", "stdout_start", "stderr_start"), "-1")
+)
+"""What stands for NULL in a column, besides None."""
+
+_NEVER_ABSENT = frozenset({"task_id", "attempt", "state", "detail"})
+
 TaskRow = Sequence[object]
 
 
@@ -57,8 +66,15 @@ class CompiledWriter:
         self._many("INSERT INTO strings VALUES (?, ?)", strings)
 
     def add_tasks(self, rows: Iterable[TaskRow]) -> None:
-        """Add task attempts, in the order in which they are to lie (see `TASK_COLUMNS`)."""
-        marks = ", ".join(f"?{number}" for number in range(2, len(TASK_COLUMNS) + 2))
+        """Add task attempts, in the order in which they are to lie (see `TASK_COLUMNS`).
+
+        Values that are absent should be given as `_ABSENT` says, and ids as bytearray: sqlite3
+        looks for an adapter of every None and bytes, which takes longer than storing the row.
+        """
+        marks = ", ".join(
+            f"?{number}" if name in _NEVER_ABSENT else f"nullif(?{number}, {_ABSENT[name]})"
+            for number, name in enumerate(TASK_COLUMNS, start=2)
+        )
         self._many(f"INSERT INTO tasks ({', '.join(TASK_COLUMNS)}) VALUES ({marks})", rows)  # noqa: S608
 
     def add_details(self, chunks: Iterable[tuple[int, bytes]]) -> None:

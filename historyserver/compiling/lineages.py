@@ -30,7 +30,7 @@ def render_lineage(
     """
     lineage = Lineage()
     texts: dict[Any, Any] = {number: text for text, number in string_ids.items()}
-    texts[None] = ""
+    texts[0] = ""
     look_up, driver = texts.get, string_ids["DRIVER_TASK"]
     for task_id, name, func, kind, state, parent, created_ms in rows:
         if kind != driver:
@@ -41,8 +41,8 @@ def render_lineage(
                     look_up(func, func),
                     texts[kind],
                     look_up(state, state),
-                    parent or b"",
-                    created_ms or 0,
+                    parent,
+                    created_ms,
                 )
             )
     jobs = lineage.jobs()

@@ -86,7 +86,7 @@ def split(name: str, body: bytes) -> Iterator[tuple[str, bytes]]:
             items = splitter(value)
         except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, RecursionError):
             items = None
-        if items is not None:
+        if items is not None and all(isinstance(item, str) for item in items):
             encode = msgspec.json.encode
             yield from ((item, encode(part)) for item, part in items.items() if item)
             body = encode(value)

@@ -14,6 +14,8 @@ from storage.backend import Backend, ExistsError, NotFoundError
 log = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
+_BITE_BYTES = 1024
+"""So much is unpacked at once: a hostile kilobyte of zstd makes megabytes, not gigabytes."""
 _LEVEL = 3
 
 
@@ -32,8 +34,8 @@ def fetch(backend: Backend, key: str, path: Path, *, max_bytes: int) -> Fetched:
     unpacked = zstandard.ZstdDecompressor().decompressobj()
     try:
         with path.open("wb") as file:
-            for chunk in backend.get(key):
-                part = unpacked.decompress(chunk)
+            for bite in _bites(backend.get(key)):
+                part = unpacked.decompress(bite)
                 size_bytes += len(part)
                 if size_bytes > max_bytes:
                     log.warning("%s: unpacks to more than %d bytes, not used", key, max_bytes)
@@ -48,6 +50,13 @@ def fetch(backend: Backend, key: str, path: Path, *, max_bytes: int) -> Fetched:
         log.warning("%s: cut short, it is made anew", key)
         return Fetched.DAMAGED
     return Fetched.WHOLE
+
+
+def _bites(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        view = memoryview(chunk)
+        for start in range(0, len(chunk), _BITE_BYTES):
+            yield bytes(view[start : start + _BITE_BYTES])
 
 
 def store(backend: Backend, key: str, path: Path, *, replace: bool = False) -> bool:

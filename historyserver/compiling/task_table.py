@@ -18,8 +18,10 @@ from historyserver.folding.task_rows import (
     COLUMN_LOG,
     COLUMN_NAME,
     COLUMN_NODE,
+    COLUMN_PARENT,
     COLUMN_PID,
     COLUMN_STATE,
+    COLUMN_TASK_ID,
     COLUMN_TYPE,
     COLUMN_WORKER,
     Row,
@@ -32,9 +34,9 @@ _counted = itemgetter(COLUMN_JOB, COLUMN_FUNC, COLUMN_TYPE, COLUMN_STATE)
 class _Place:
     """Where a worker process was, as its tasks tell."""
 
-    node: int | None
-    pid: int | None
-    job: int | None
+    node: int
+    pid: int
+    job: int
 
 
 class TaskTable:
@@ -53,14 +55,14 @@ class TaskTable:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows for `CompiledWriter.add_tasks`, in start order."""
-        counts = Counter[tuple[int | None, ...]]()
+        counts = Counter[tuple[int, ...]]()
         streams = [stored_rows(self._folder, number) for number in range(self._partitions)]
         for batch in streams[0] if len(streams) == 1 else merged(streams):
             self._complete(batch)
             counts.update(map(_counted, batch))
             yield from batch
         for (job, func, kind, state), count in counts.items():
-            self.counts[job or 0, func or 0, kind or 0, state or 0] = count
+            self.counts[job, func, kind, state] = count
 
     def details(self) -> Iterator[tuple[int, bytes]]:
         """Yield the chunks for `CompiledWriter.add_details`."""
@@ -80,12 +82,14 @@ class TaskTable:
                 row[COLUMN_STATE], row[COLUMN_NAME], row[COLUMN_FUNC] = map(
                     self._late_id, (state, name, func)
                 )
-            if worker is not None and worker not in places:
+            if worker and worker not in places:
                 places[worker] = _Place(row[COLUMN_NODE], row[COLUMN_PID], row[COLUMN_JOB])
-            if log is not None:
-                stdout, stderr = place_log(worker or 0, log)
-                row[COLUMN_LOG] = None if stdout < 0 else stdout
-                row[COLUMN_LOG + 1] = None if stderr < 0 else stderr
+            row[COLUMN_TASK_ID] = bytearray(row[COLUMN_TASK_ID])
+            row[COLUMN_PARENT] = bytearray(row[COLUMN_PARENT])
+            if log is None:
+                row[COLUMN_LOG] = -1
+            else:
+                row[COLUMN_LOG], row[COLUMN_LOG + 1] = place_log(worker, log)
 
     def workers(self) -> list[WorkerRecord]:
         """Give the worker processes that tasks tell of; Ray has events of its own since 2.60."""
@@ -93,15 +97,15 @@ class TaskTable:
         return [
             WorkerRecord(
                 worker_id=texts[worker],
-                node_id=texts.get(place.node or 0, ""),
-                job_id=texts.get(place.job or 0, ""),
-                pid=place.pid or 0,
+                node_id=texts.get(place.node, ""),
+                job_id=texts.get(place.job, ""),
+                pid=max(place.pid, 0),
                 worker_type="WORKER",
             )
             for worker, place in self._places.items()
         ]
 
-    def _late_id(self, value: int | str | None) -> int | None:
+    def _late_id(self, value: int | str) -> int:
         """Give the id of a text that no dictionary had; what is an id already stays."""
         if not isinstance(value, str):
             return value

@@ -71,9 +71,19 @@ class ActorFold:
     def define(self, definition: wire.ActorDefinition) -> None:
         """Fold a definition; of two that differ the same one stays in any order."""
         actor_id = self._actor_ids[definition.actor_id]
+        self._check_ids(definition)
         known = self._definitions.get(actor_id, definition)
         self._definitions[actor_id] = max(known, definition, key=msgspec.json.encode)
         self._steps.setdefault(actor_id, set())
+
+    def _check_ids(self, definition: wire.ActorDefinition) -> None:
+        """Raise `BadIdError` now, so that one bad definition costs only itself."""
+        for ids, text in (
+            (self._job_ids, definition.job_id),
+            (self._group_ids, definition.placement_group_id),
+            (self._task_ids, definition.parent_id),
+        ):
+            _ = ids[text]
 
     def lifecycle(self, event: wire.ActorLifecycle) -> None:
         """Fold transitions; seen again, they change nothing."""

@@ -76,6 +76,7 @@ class EntityFold:
             self._actors.lifecycle(event.actor_lifecycle_event)
         elif (job := event.driver_job_definition_event) is not None:
             job_id = self._job_ids[job.job_id]
+            _ = self._node_ids[job.driver_node_id]  # raises now, so that it costs only this event
             self._jobs[job_id] = larger(self._jobs.get(job_id), job)
         elif event.driver_job_lifecycle_event is not None:
             self._job_lifecycle(event.driver_job_lifecycle_event)
@@ -89,6 +90,7 @@ class EntityFold:
             known.update({msgspec.json.encode(t): t for t in states.state_transitions})
         elif (worker := event.worker_definition_event) is not None:
             worker_id = self._worker_ids[worker.worker_id]
+            _ = self._node_ids[worker.node_id]
             self._workers[worker_id] = larger(self._workers.get(worker_id), worker)
         elif event.worker_lifecycle_event is not None:
             self._worker_lifecycle(event.worker_lifecycle_event)

@@ -19,6 +19,8 @@ class SkipReason(StrEnum):
     BAD_ID = "bad_id"
     BAD_TIME = "bad_time"
     """One state transition without a readable time; the rest of its event is used."""
+    NO_STATE = "no_state"
+    """One state transition without a state; the rest of its event is used."""
     BAD_ATTEMPT = "bad_attempt"
 
 

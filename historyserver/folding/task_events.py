@@ -107,6 +107,9 @@ class TaskFold:
                 self._skipped[SkipReason.BAD_TIME] += 1
                 continue
             state = transition.state
+            if not state:
+                self._skipped[SkipReason.NO_STATE] += 1
+                continue
             transitions += (ORDER.get(state, state), time_ns)
         return time_ns
 

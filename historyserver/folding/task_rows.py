@@ -24,9 +24,9 @@ from historyserver.folding.transitions import times_of
 
 Row = list[Any]
 """sort key (ns), task id, attempt, then the other columns of `tasks`, but the detail itself in
-place of its number, and in place of the log's starts a `PendingLog` (or None) and None.
-References to strings are their ids, None when absent; state, `name` and `func` may be text that
-the dictionary does not have yet."""
+place of its number, and in place of the log's starts a `PendingLog` (or None) and -1.
+References to strings are their ids. What is absent is 0, the parent b"", `pid` and
+`debugger_paused` -1. State, `name` and `func` may be text that the dictionary does not have yet."""
 
 NO_ACTOR = b"\xff" * 12
 """The part of a task id that tells the actor, for a task of none."""
@@ -34,6 +34,7 @@ NO_ACTOR = b"\xff" * 12
 SHAPE_STRINGS = 9
 """So many fields of a shape, from its first, are columns; the rest is detail."""
 
+COLUMN_TASK_ID = 1
 COLUMN_JOB = 3
 COLUMN_STATE = 4
 COLUMN_TYPE = 5
@@ -42,6 +43,7 @@ COLUMN_FUNC = 7
 COLUMN_NODE = 9
 COLUMN_WORKER = 10
 COLUMN_PID = 11
+COLUMN_PARENT = 13
 COLUMN_DETAIL = 23
 COLUMN_LOG = 25
 
@@ -67,7 +69,7 @@ class _Defined:
     """What rows take from a shape."""
 
     shape: Shape
-    ids: tuple[int | str | None, ...]
+    ids: tuple[int | str, ...]
     """Its first fields, as ids of strings."""
     name_bytes: int
     """See `PendingLog`."""
@@ -83,14 +85,14 @@ class RowMaker:
             _Defined(
                 shape,
                 tuple(
-                    ids[text] if text else None
+                    ids[text] if text else 0
                     for text in msgspec.structs.astuple(shape)[:SHAPE_STRINGS]
                 ),
                 _name_bytes(shape),
             )
             for shape in shapes
         ]
-        self._tails: dict[bytes, tuple[int | None, int | None, str]] = {}
+        self._tails: dict[bytes, tuple[int, int, str]] = {}
         self._job_ends_ns = context.job_ends_ns
         self._log_bases: dict[tuple[str, int, bytes], str] = {}
         self._state_ids = [ids[name] for name in STATES]
@@ -147,31 +149,31 @@ class RowMaker:
             name,
             func,
             language,
-            ids.get(attempt.node),
-            ids.get(attempt.worker),
-            attempt.pid or None,
+            ids.get(attempt.node, 0),
+            ids.get(attempt.worker, 0),
+            attempt.pid or -1,
             actor_id,
-            attempt.parent or None,
+            attempt.parent,
             group,
-            ids.get(error_type),
+            ids.get(error_type, 0),
             resources,
             env,
             labels,
             call_site,
-            creation_ms or None,
-            start_ms or None,
-            end_ms or None,
+            creation_ms,
+            start_ms,
+            end_ms,
             _encode(detail),
-            paused,
+            -1 if paused is None else int(paused),
             None if log is None else (*log[2:], defined.name_bytes),
-            None,
+            -1,
         ]
 
-    def _tail(self, tail: bytes) -> tuple[int | None, int | None, str]:
+    def _tail(self, tail: bytes) -> tuple[int, int, str]:
         """Give what the last part of a task id tells: job, actor (ids of strings), actor (hex)."""
         ids = self._context.string_ids
         actor = "" if tail[:12] == NO_ACTOR else tail.hex()
-        found = self._tails[tail] = (ids.get(tail[12:].hex()), ids.get(actor), actor)
+        found = self._tails[tail] = (ids.get(tail[12:].hex(), 0), ids.get(actor, 0), actor)
         return found
 
     def _unshaped(self, attempt: Attempt) -> _Defined:
@@ -179,14 +181,14 @@ class RowMaker:
         name = self._id_or_text(traced_name(attempt.profiles))
         return _Defined(
             Shape(task_type, "", "", "", "", "", "", "", "", ""),
-            (self._context.string_ids[task_type], name, name, *(None,) * 6),
+            (self._context.string_ids[task_type], name, name, *(0,) * 6),
             UNKNOWN,
         )
 
-    def _id_or_text(self, text: str) -> int | str | None:
-        return self._context.string_ids.get(text, text) if text else None
+    def _id_or_text(self, text: str) -> int | str:
+        return self._context.string_ids.get(text, text) if text else 0
 
-    def _state_id(self, state: int | str) -> int | str | None:
+    def _state_id(self, state: int | str) -> int | str:
         return self._state_ids[state] if isinstance(state, int) else self._id_or_text(state)
 
     def _fail_with_job(self, attempt: Attempt) -> None:

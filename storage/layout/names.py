@@ -86,6 +86,16 @@ def session_started_ms(session: str) -> int:
     return int(started.timestamp()) * 1000 + microsecond // 1000
 
 
+def is_namespace(text: str) -> bool:
+    """Tell whether sessions can have this namespace."""
+    return _NAMESPACE.fullmatch(text) is not None
+
+
+def is_cluster_name(text: str) -> bool:
+    """Tell whether a cluster or its owner can have this name."""
+    return _CLUSTER.fullmatch(text) is not None
+
+
 def is_session_name(session: str) -> bool:
     """Whether `SessionRef` would take this as its session."""
     try:

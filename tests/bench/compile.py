@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from statistics import median
 from historyserver.compiled.cache import CompiledCache
 from historyserver.compiling.apart import compile_apart
 from historyserver.reading.locate import locate
-from tests.bench.figures import Bench, Figure, benchmark
+from tests.bench.figures import BUILD, Bench, Figure, benchmark
 from tests.bench.memory import peak_of_children
 from tests.harness.compiled_samples import LATER_MS, kuberay_source
 
@@ -35,9 +36,16 @@ print(time.perf_counter() - started, time.perf_counter() - imported)
 """
 
 
+def keep_bytecode() -> None:
+    """Let started processes find bytecode, as an installed image has it; some shells forbid it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(BUILD / "pycache"))
+
+
 @benchmark("compile")
 def compile_large_sessions(bench: Bench) -> Iterator[Figure]:
     """Compiling 100,000 tasks (500,000 events, 4 nodes) in a process of its own, reading included."""
+    keep_bytecode()
     for layout in ("kuberay", "ours"):
         backend = bench.bucket()
         source = locate(backend, bench.session(TASKS, layout=layout), now_ms=LATER_MS * 2)
@@ -57,6 +65,7 @@ def compile_large_sessions(bench: Bench) -> Iterator[Figure]:
 @benchmark("compile_small")
 def compile_small_session(bench: Bench) -> Iterator[Figure]:
     """Compiling a session of 15 tasks in a process of its own, its start included."""
+    keep_bytecode()
     backend, source = kuberay_source("v170")
     seconds = []
     for number in range(5):

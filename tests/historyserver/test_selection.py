@@ -19,6 +19,7 @@ from historyserver.selection import (
     of_request,
     parse_enter,
 )
+from storage.layout import SessionRef
 
 SESSION = "session_2026-11-30_21-46-10_843035_1"
 
@@ -77,6 +78,16 @@ def test_a_form_that_cannot_be_a_session_is_refused(segments: list[str]) -> None
     """Hostile or broken names never become a selection."""
     with pytest.raises(SelectionError):
         parse_enter(segments)
+
+
+@pytest.mark.parametrize(("namespace", "name"), [("my_ns", "v162"), ("ml", "RayDemo")])
+def test_every_name_that_storage_holds_can_be_linked(namespace: str, name: str) -> None:
+    """KubeRay's first collector checked no names: what is listed must open."""
+    link = f"/s/{namespace}/raycluster/{name}/{SESSION}/"
+    chosen = moved(link)[ENVIRON_KEY]
+    assert SessionRef(chosen.namespace, chosen.name, chosen.session) == SessionRef(
+        namespace, name, SESSION
+    )
 
 
 def test_the_prefix_moves_to_script_name_and_the_rest_stays() -> None:

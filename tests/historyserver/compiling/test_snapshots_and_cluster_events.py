@@ -122,3 +122,11 @@ def test_no_more_than_the_latest_events_are_kept(
     )
     assert [row[0] for row in rows] == ["e2", "e3", "e4"]
     assert skipped == {"event_log_too_many": 2}
+
+
+@pytest.mark.parametrize("bad", [2**70, 5, ["a"], None])
+def test_an_identity_that_is_no_text_leaves_the_answer_whole(bad: object) -> None:
+    """The store of snapshots takes text only; readers see the answer as it came."""
+    name = "/api/v0/placement_groups?detail=1&limit=10000"
+    body = json.dumps({"data": {"result": {"result": [{"placement_group_id": bad}]}}}).encode()
+    assert dict(split(name, body)) == {"": body}

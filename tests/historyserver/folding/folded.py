@@ -106,8 +106,10 @@ def _whole(row: Row, details: dict[int, list[msgspec.Raw]]) -> Row:
     packed = details[number // DETAILS_PER_CHUNK][number % DETAILS_PER_CHUNK]
     detail = msgspec.msgpack.decode(packed, type=TaskDetail)
     if detail.log_info is not None:
-        detail.log_info = placed(detail.log_info, stdout_start, stderr_start)
-    return [*row[1:COLUMN_DETAIL], msgspec.msgpack.encode(detail)]
+        starts = (None if start < 0 else start for start in (stdout_start, stderr_start))
+        detail.log_info = placed(detail.log_info, *starts)
+    values = [None if value == -1 else value or None for value in row[3:COLUMN_DETAIL]]
+    return [bytes(row[1]), row[2], *values, msgspec.msgpack.encode(detail)]
 
 
 def fold(events: list[Json], *, state: str = "ended") -> Folded:

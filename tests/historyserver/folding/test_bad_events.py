@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
+from historyserver.folding.entities import EntityFold
+from historyserver.folding.wire import Event
 from tests.historyserver.folding.folded import fold_bodies, lines
 from tests.historyserver.folding.test_task_attempts import NORMAL, b64, definition, lifecycle
 
@@ -45,6 +48,28 @@ def test_a_bad_time_costs_one_transition() -> None:
     folded = fold_bodies([lines([event])])
     assert folded.skipped() == {"bad_time": 1}
     assert folded.comparable()[0][0][3] == "FINISHED"
+
+
+def test_a_transition_without_a_state_costs_itself() -> None:
+    """The attempt keeps the states that are told."""
+    event = lifecycle(NORMAL, ("RUNNING", 1), ("FINISHED", 2))
+    del event["taskLifecycleEvent"]["stateTransitions"][0]["state"]
+    folded = fold_bodies([lines([event])])
+    assert folded.skipped() == {"no_state": 1}
+    assert folded.comparable()[0][0][3] == "FINISHED"
+
+
+def test_a_definition_with_a_bad_id_leaves_the_other_actors() -> None:
+    """Every id of a definition is read when it comes, not when all are told."""
+    fold = EntityFold()
+    events = [
+        {"actorDefinitionEvent": {"actorId": b64(b"a" * 16), "placementGroupId": "x"}},
+        {"driverJobDefinitionEvent": {"jobId": b64(b"j" * 4), "driverNodeId": "x"}},
+        {"actorDefinitionEvent": {"actorId": b64(b"b" * 16), "className": "Kept"}},
+    ]
+    decode = msgspec.json.Decoder(Event, strict=False).decode
+    assert fold.fold(decode(json.dumps(event)) for event in events) == 2
+    assert [actor.class_name for actor in fold.actors()] == ["Kept"]
 
 
 def test_null_fields_read_as_absent() -> None:
