@@ -16,7 +16,7 @@ DASHBOARD_PORT = 8265
 EVENTS_PORT = 8084
 DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"
 
-# What a RayCluster must set, see "Requirements for Ray" in the README. Both names of the type
+# What a RayCluster must set, see "Run the parts yourself" in the README. Both names of the type
 # filter: guides name the second, Ray 2.53 to 2.60 reads the first.
 _AGENT = "RAY_DASHBOARD_AGGREGATOR_AGENT_"
 EVENT_ENV: dict[str, str] = {
@@ -36,6 +36,8 @@ def environment() -> dict[str, str]:
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
     env["RAY_TMPDIR"] = str(RAY_TEMP_DIR.parent)
     env["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Parts of the dashboard wait for each other; the default of 30 s is short on a busy machine.
+    env["RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT"] = "200"
     env["PYTHONUNBUFFERED"] = "1"
     return env | EVENT_ENV
 

@@ -99,7 +99,7 @@ class RealCluster:
     def _start_node(self, number: int) -> None:
         folder = self.folder / f"node{number}"
         for part in ("ray", "collector"):
-            (folder / part).mkdir(parents=True)
+            (folder / part).mkdir(parents=True, exist_ok=True)
         namespace, address = self.switch.node(number, binds=[(folder / "ray", RAY_TEMP_DIR)])
         head_address = address if number == 1 else self._address(1)
         collector = start_collector(
