@@ -113,6 +113,11 @@ class RowMaker:
         if attempt.repr_name and shape.type == "ACTOR_TASK" and shape.name == shape.func:
             name = self._id_or_text(f"{attempt.repr_name}.{shape.name.rpartition('.')[2]}")
         task_id = attempt.task_id
+        tail = task_id[8:]
+        job_id, actor_id, actor = self._tails.get(tail) or self._tail(tail)
+        is_place_derived = bool(
+            actor and shape.type == "ACTOR_CREATION_TASK" and self._place(attempt, actor)
+        )
         if self._job_ends_ns:
             self._fail_with_job(attempt)
         transitions, state, sort_ns, creation_ms, start_ms, end_ms = times_of(attempt.transitions)
@@ -121,11 +126,6 @@ class RowMaker:
             error_type, error_message, closed_state = self._outcome(attempt, name_of(state))
             if closed_state and self._context.closing is not None:
                 end_ms = max(self._context.closing.end_ms, start_ms, creation_ms)
-        tail = task_id[8:]
-        job_id, actor_id, actor = self._tails.get(tail) or self._tail(tail)
-        is_place_derived = bool(
-            actor and shape.type == "ACTOR_CREATION_TASK" and self._place(attempt, actor)
-        )
         log = None if attempt.log is None else self._log(attempt, attempt.log)
         paused = attempt.paused[1] if attempt.paused else None
         detail = (  # the fields of `records.TaskDetail`; a test keeps them alike
@@ -214,7 +214,9 @@ class RowMaker:
     def _place(self, attempt: Attempt, actor: str) -> bool:
         """Find where a creation task ran, which its events never say: where its actor lived.
 
-        The process id decides; without one, the first ALIVE after the attempt started.
+        The process id decides; without one, the first ALIVE after the attempt started. An actor
+        that lived there was created there, which ends attempts that Ray never reported as
+        finished (those of restarts).
         """
         if attempt.worker:
             return False
@@ -224,7 +226,11 @@ class RowMaker:
         matches = matches or [life for life in lives if started_ns and life.alive_ns >= started_ns]
         if not matches:
             return False
-        attempt.node, attempt.worker = matches[0].node, matches[0].worker
+        life = matches[0]
+        attempt.node, attempt.worker = life.node, life.worker
+        open_ = FINISHED not in attempt.transitions and FAILED not in attempt.transitions
+        if open_ and attempt.error is None and attempt.pid == life.pid:
+            attempt.transitions += (FINISHED, life.alive_ns)
         return True
 
     def _log(self, attempt: Attempt, log: LogOffsets) -> LogOffsets:

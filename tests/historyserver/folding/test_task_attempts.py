@@ -168,6 +168,32 @@ def test_a_restarted_actors_creation_task_uses_the_first_definition() -> None:
     assert second["actor"] == ACTOR.hex()
 
 
+def test_an_attempt_that_made_a_living_actor_finished_when_it_became_alive() -> None:
+    """Ray reports no end for the attempts of restarts; they are no failures."""
+    events = [
+        definition(CREATION, "A.__init__", taskType="ACTOR_CREATION_TASK"),
+        lifecycle(CREATION, ("RUNNING", 5), workerPid=20, attempt=1),
+        alive(6, WORKER, 20),
+    ]
+    restarted = rows(events)[-1]
+    assert (restarted["state"], restarted["error_type"]) == ("FINISHED", None)
+
+
+def test_a_finished_job_fails_what_it_left_open() -> None:
+    """Ray's GCS does so without an event (measured on 2.55): its words, its time."""
+    states = [{"state": "FINISHED", "timestamp": at(9)}]
+    payload = {"jobId": b64(JOB), "stateTransitions": states}
+    ended = event("DRIVER_JOB_LIFECYCLE_EVENT", "driverJobLifecycleEvent", payload)
+    for state in ("ended", "running"):
+        (row,) = rows([lifecycle(NORMAL, ("RUNNING", 1)), ended], state=state)
+        assert (row["state"], row["error_type"]) == ("FAILED", "WORKER_DIED")
+        assert row["detail"].error_message == (
+            f"Job finishes ({JOB.hex()}) as driver exits. Marking all non-terminal tasks as failed."
+        )
+        assert [name for name, _ in row["detail"].transitions] == ["RUNNING", "FAILED"]
+        assert row["detail"].closed_state == ""
+
+
 def test_an_actors_own_name_renames_its_calls() -> None:
     """As Ray's API: `__repr__` takes the place of the class, unless the call has a name."""
     payload = {
