@@ -46,8 +46,6 @@ class Meta(msgspec.Struct, kw_only=True, frozen=True):
     quarantined_events: int = 0
     log_gaps: int = 0
     """Ranges of log files that a collector says it could not store."""
-    warnings: list[str] = []
-    """What a reader of this session should know, in words."""
     compiled_ms: int = 0
     """When the file was made."""
     compile_duration_ms: int = 0

@@ -180,18 +180,7 @@ def _meta(
         dropped_events=sum(report.dropped_events for report in reports),
         quarantined_events=sum(report.quarantined_events for report in reports),
         log_gaps=sum(report.log_gaps for report in reports),
-        warnings=_warnings(source, damage),
     )
-
-
-def _warnings(source: SessionSource, damage: DamageLog) -> list[str]:
-    warnings = []
-    lost = sum(report.dropped_events for report in source.node_reports)
-    if lost:
-        warnings.append(f"{lost} events were lost before they reached storage.")
-    if damage.items:
-        warnings.append(f"{len(damage.items)} parts of what is stored are damaged and left out.")
-    return warnings
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from historyserver.pages.listing import duration_text, time_text
 
 def warnings_of(meta: Meta) -> list[str]:
     """Why the session may not show all that happened, in words; empty when it is whole."""
-    warnings = list(meta.warnings)
+    warnings = []
     if meta.dropped_events:
         lost = _counted(meta.dropped_events, "event")
         warnings.append(f"Lost before they reached storage: {lost}.")
