@@ -34,7 +34,8 @@ type: $(VENV)/.dev  ## Check types (mypy --strict)
 	$(BIN)/mypy
 
 test: $(VENV)/.dev  ## Run the whole test suite
-	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/pytest -n 2 -m "not ray and not browser" $(ARGS)
+	$(BIN)/pytest -m "ray or browser" $(ARGS)
 
 bench: $(VENV)/.dev  ## Run the benchmarks; figures go to build/bench.json
 	$(BIN)/python -m tests.bench $(BENCH)

@@ -39,15 +39,6 @@ def process_logs() -> ProcessLogs:
     return ProcessLogs()
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """All tests with a real Ray or a browser share one worker: two Rays would starve each other.
-
-    xdist reads the groups first of all when the collection ends, so they are set before.
-    """
-    if item.get_closest_marker("ray") or item.get_closest_marker("browser"):
-        item.add_marker(pytest.mark.xdist_group("ray"))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,

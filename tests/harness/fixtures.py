@@ -23,7 +23,8 @@ def namespaces() -> None:
 def small_pair(namespaces: None) -> Pair:
     """The demo's job on one head: collected, dead, with the live answers. Made once per run.
 
-    All tests with the mark `ray` run in one worker of xdist, so that it really is one session.
+    `make test` runs the tests with the mark `ray` in one process, after and apart from the others:
+    a real Ray and a browser would be starved, and the session would be made twice.
     """
     del namespaces
     if os.environ.get("KEPT_PAIR"):  # for work on the comparison: no new Ray session
