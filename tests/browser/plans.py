@@ -40,7 +40,7 @@ def dashboard_visits(base: str, facts: Facts, *, cookie_url: str = "") -> list[V
         "jobs": ("jobs", ["demo-job", "SUCCEEDED", "sample_job.py"]),
         "job": (
             f"jobs/{facts.job_id}",
-            ["demo-job", "SUCCEEDED", "Ray Core Overview", "Finished: 3"],
+            ["demo-job", "SUCCEEDED", "Ray Core Overview", "Finished: 40"],
         ),
         "task": (f"jobs/{facts.job_id}/tasks/{facts.task_id}", ["fails", "FAILED"]),
         "actors": ("actors", ["named-counter", "DEAD"]),
