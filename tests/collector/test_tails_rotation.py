@@ -9,37 +9,14 @@ from pathlib import Path
 import pytest
 
 from collector.sessions import RaySession
-from collector.tails import EndReason, LogFrameData, LogTails
-from collector.tails.frames import decompress
+from collector.tails import EndReason, LogTails
 from tests.collector.shipping_kit import ray_session
+from tests.collector.tail_kit import by_path, drain
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> RaySession:
     return ray_session(tmp_path)
-
-
-def drain(tails: LogTails, *, scan: bool = True) -> dict[str, bytes]:
-    """Read and commit all there is; by generation."""
-    if scan:
-        tails.scan()
-    content: dict[str, bytes] = {}
-    frames: list[LogFrameData] = []
-    for frame in tails.read(max_raw_bytes=2**40):
-        content[frame.generation] = content.get(frame.generation, b"") + decompress(
-            frame.data, raw_bytes=frame.log_length
-        )
-        frames.append(frame)
-    tails.commit(frames)
-    return content
-
-
-def by_path(tails: LogTails, *pieces: dict[str, bytes]) -> dict[str, bytes]:
-    """All that was read of each log, under the name that it has now."""
-    found: dict[str, bytes] = {}
-    for log in tails.logs():
-        found[log.path] = b"".join(piece.get(log.generation, b"") for piece in pieces)
-    return found
 
 
 def test_growth_is_read_once(session: RaySession) -> None:
