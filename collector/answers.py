@@ -13,16 +13,8 @@ from enum import Enum
 
 import msgspec
 
-from collector.endpoints import (
-    ACTORS,
-    DATASETS_PREFIX,
-    JOBS,
-    NODE_LIST,
-    NODE_PREFIX,
-    NODES,
-    Endpoint,
-    Seen,
-)
+from collector.endpoints import Endpoint, Seen
+from storage import endpoints
 
 LOOKED_INTO_BYTES = 16 * 1024 * 1024
 """A larger answer is kept without looking into it: decoded, it would take ten times as much."""
@@ -135,7 +127,11 @@ def worse(
             applications deleted, nodes forgotten), but for what never vanishes.
 
     """
-    if endpoint.name.startswith(DATASETS_PREFIX) and new and not _count(new, endpoint.items):
+    if (
+        endpoint.name.startswith(endpoints.DATASETS_PREFIX)
+        and new
+        and not _count(new, endpoint.items)
+    ):
         return Rejection.EMPTIER  # of a job without datasets there is nothing to keep
     if old is None or new is None:
         return None
@@ -178,14 +174,14 @@ def head_is_alive(node_list: object, node_id: str) -> bool:
 
 def learn(seen: Seen, name: str, value: object) -> None:
     """Take note of what an answer tells about what else is worth asking."""
-    if name == ACTORS:
+    if name == endpoints.ACTOR_TABLE:
         _learn_actors(seen, value)
-    elif name == NODE_LIST:
+    elif name == endpoints.NODES:
         rows = _at(value, ("data", "result", "result"))
         if isinstance(rows, list):
             ids = (row.get("node_id") for row in rows if isinstance(row, dict))
             seen.nodes = tuple(node_id for node_id in ids if isinstance(node_id, str))
-    elif name == JOBS and isinstance(value, list):
+    elif name == endpoints.JOBS and isinstance(value, list):
         _learn_jobs(seen, value)
 
 
@@ -214,9 +210,9 @@ def _learn_jobs(seen: Seen, rows: list[object]) -> None:
 
 
 def _lost_stats(endpoint: Endpoint, old: object, new: object) -> bool:
-    if endpoint.name == NODES:
+    if endpoint.name == endpoints.NODE_SUMMARY:
         return _summary_lost_stats(old, new)
-    return endpoint.name.startswith(NODE_PREFIX) and _detail_lost_stats(old, new)
+    return endpoint.name.startswith(endpoints.NODE_PREFIX) and _detail_lost_stats(old, new)
 
 
 def _summary_lost_stats(old: object, new: object) -> bool:

@@ -7,18 +7,19 @@ belongs to another collector), 2 for wrong settings.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
-from collector import logs
 from collector.dashboard_client import CredentialsError
 from collector.lifecycle import Collector, StartError
 from collector.options import OPTIONS
 from collector.settings import read_settings
 from storage.backend import ConfigError
-from storage.options import HELP_FLAGS, VERSION_FLAGS, OptionError, help_text
+from storage.program import logs
+from storage.program.options import HELP_FLAGS, VERSION_FLAGS, OptionError, help_text
+from storage.program.version import installed_version
 from storage.settings import open_backend
 
 PROG = "collector"
@@ -44,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{PROG}: error: {error}", file=sys.stderr)
         return 2
     logs.set_up(level=settings.log_level, style=settings.log_format)
+    # aiohttp quotes parts of malformed requests in its messages.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     try:
         collector = Collector(settings, backend, version=installed_version(), env=os.environ)
         asyncio.run(collector.run())
@@ -54,14 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{PROG}: error: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def installed_version() -> str:
-    """The version of the distribution; `0` when it runs from a bare checkout."""
-    try:
-        return version("ray-history-server")
-    except PackageNotFoundError:
-        return "0"
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from collector.ledger import BatchCounts, Ledger
 from collector.metrics import CollectorMetrics
 from collector.pieces import pieces
 from collector.quarantine import Quarantine
-from collector.segments import Category
+from storage.layout import Category
 
 log = logging.getLogger(__name__)
 

@@ -10,16 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
-JOBS = "/api/jobs/"
-ACTORS = "/logical/actors"
-NODES = "/nodes?view=summary"
-NODE_LIST = "/api/v0/nodes?detail=1&limit=10000"
-CLUSTER_ID = "/cluster_id"
-SERVE = "/api/serve/applications/"
-TRAIN = "/api/train/v2/runs/v1"
-NODE_PREFIX = "/nodes/"
-DATASETS_PREFIX = "/api/data/datasets/"
+from storage import endpoints as names
 
 
 class Use(Enum):
@@ -60,38 +51,40 @@ _STATE_API = ("data", "result", "result")
 ENDPOINTS: tuple[Endpoint, ...] = (
     # Submission jobs have no events at all (4 ms). Often, as a cluster may be deleted just
     # after its job ended.
-    Endpoint(JOBS, 2, history=True),
+    Endpoint(names.JOBS, 2, history=True),
     # No events either, 3 ms.
-    Endpoint(PLACEMENT_GROUPS, 5, kept_by_kuberay=True, history=True, items=_STATE_API),
+    Endpoint(names.PLACEMENT_GROUPS, 5, kept_by_kuberay=True, history=True, items=_STATE_API),
     # Executed tasks, resources, memory and processes of actors, 5 ms.
-    Endpoint(ACTORS, 5, history=True, items=("data", "actors")),
+    Endpoint(names.ACTOR_TABLE, 5, history=True, items=("data", "actors")),
     # Hardware, disks, memory, workers of all nodes, 12 ms.
-    Endpoint(NODES, 5, history=True, items=("data", "summary")),
-    Endpoint("/api/v0/actors?detail=1&limit=10000", 5, history=True, items=_STATE_API),
-    Endpoint(NODE_LIST, 5, history=True, items=_STATE_API),
-    Endpoint("/api/v0/workers?detail=1&limit=10000", 10, history=True, items=_STATE_API),
-    Endpoint("/api/v0/objects?detail=1&limit=10000", 10, items=_STATE_API),
-    Endpoint("/api/v0/runtime_envs?detail=1&limit=10000", 10, items=_STATE_API),
+    Endpoint(names.NODE_SUMMARY, 5, history=True, items=("data", "summary")),
+    Endpoint(names.ACTORS, 5, history=True, items=_STATE_API),
+    Endpoint(names.NODES, 5, history=True, items=_STATE_API),
+    Endpoint(names.WORKERS, 10, history=True, items=_STATE_API),
+    Endpoint(names.OBJECTS, 10, items=_STATE_API),
+    Endpoint(names.RUNTIME_ENVS, 10, items=_STATE_API),
     # Autoscaler and pending demands, 2 to 15 ms.
-    Endpoint("/api/cluster_status", 10),
-    Endpoint("/api/cluster_status?format=1", 10),
-    Endpoint("/api/component_activities", 10),
+    Endpoint(names.CLUSTER_STATUS, 10),
+    Endpoint(names.CLUSTER_STATUS_TEXT, 10),
+    Endpoint(names.COMPONENT_ACTIVITIES, 10),
     # 600 to 800 ms, and starts a driver: only where Serve is used.
-    Endpoint(SERVE, 10, use=Use.SERVE, kept_by_kuberay=True, items=("applications",), timeout_s=30),
+    Endpoint(
+        names.SERVE, 10, use=Use.SERVE, kept_by_kuberay=True, items=("applications",), timeout_s=30
+    ),
     # 9 ms, 830 the first time.
-    Endpoint(TRAIN, 10, use=Use.TRAIN, items=("train_runs",), timeout_s=30),
-    Endpoint("/api/v0/cluster_metadata", 2, once=True, kept_by_kuberay=True, final=False),
-    Endpoint("/api/version", 2, once=True, final=False),
-    Endpoint("/timezone", 2, once=True, kept_by_kuberay=True, final=False),
-    Endpoint("/usage_stats_enabled", 10, once=True, final=False),
-    Endpoint("/api/grafana_health", 60, final=False),
-    Endpoint("/api/prometheus_health", 60, final=False),
+    Endpoint(names.TRAIN, 10, use=Use.TRAIN, items=("train_runs",), timeout_s=30),
+    Endpoint(names.CLUSTER_METADATA, 2, once=True, kept_by_kuberay=True, final=False),
+    Endpoint(names.VERSION, 2, once=True, final=False),
+    Endpoint(names.TIMEZONE, 2, once=True, kept_by_kuberay=True, final=False),
+    Endpoint(names.USAGE_STATS, 10, once=True, final=False),
+    Endpoint(names.GRAFANA_HEALTH, 60, final=False),
+    Endpoint(names.PROMETHEUS_HEALTH, 60, final=False),
 )
 
-_NODE_DETAIL = Endpoint(NODE_PREFIX, 10)
+_NODE_DETAIL = Endpoint(names.NODE_PREFIX, 10)
 # 420 to 560 ms for each job; starts an actor handle in the dashboard.
 _DATASETS = Endpoint(
-    DATASETS_PREFIX, 10, kept_by_kuberay=True, history=True, items=("datasets",), timeout_s=30
+    names.DATASETS_PREFIX, 10, kept_by_kuberay=True, history=True, items=("datasets",), timeout_s=30
 )
 _ADDITIONAL = Endpoint("/", 10, kept_by_kuberay=True, timeout_s=30, any_text=True)
 _NODES_ASKED_OFTEN = 6
@@ -101,12 +94,12 @@ _LONGEST_NODE_DETAIL_S = 60.0
 def node_detail(node_id: str, *, nodes: int) -> Endpoint:
     """The page of one node (5 ms, 40 to 126 kB): seldomer the more there are, up to 60 s."""
     every_s = min(_LONGEST_NODE_DETAIL_S, 10.0 * max(1, nodes / _NODES_ASKED_OFTEN))
-    return replace(_NODE_DETAIL, name=f"{NODE_PREFIX}{node_id}", every_s=every_s)
+    return replace(_NODE_DETAIL, name=names.node_detail(node_id), every_s=every_s)
 
 
 def datasets(job_id: str) -> Endpoint:
     """The datasets of one job."""
-    return replace(_DATASETS, name=f"{DATASETS_PREFIX}{job_id}")
+    return replace(_DATASETS, name=names.datasets(job_id))
 
 
 def endpoints_for(seen: Seen, additional: Sequence[str] = ()) -> Iterator[Endpoint]:
@@ -117,12 +110,12 @@ def endpoints_for(seen: Seen, additional: Sequence[str] = ()) -> Iterator[Endpoi
         additional: names that the user wants besides, whatever is known.
 
     """
-    names = set()
+    yielded = set()
     for endpoint in _known_endpoints(seen):
-        names.add(endpoint.name)
+        yielded.add(endpoint.name)
         yield endpoint
     for name in additional:
-        if name not in names:
+        if name not in yielded:
             yield replace(_ADDITIONAL, name=name)
 
 
@@ -141,7 +134,7 @@ def _known_endpoints(seen: Seen) -> Iterator[Endpoint]:
 
 def is_kept_by_kuberay(name: str, additional: Collection[str] = ()) -> bool:
     """Whether KubeRay's collector stores this endpoint too; it does what it is told to."""
-    if name.startswith(DATASETS_PREFIX) or name in additional:
+    if name.startswith(names.DATASETS_PREFIX) or name in additional:
         return True
     return any(endpoint.kept_by_kuberay for endpoint in ENDPOINTS if endpoint.name == name)
 

@@ -18,8 +18,7 @@ from mmap import mmap
 
 import msgspec
 
-from collector.segments import JOB_EVENTS, NODE_EVENTS, Category
-from storage import layout
+from storage.layout import JOB_EVENTS, NODE_EVENTS, Category, is_ray_node_id, is_session_name
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 """No event of Ray comes near this; one line must stay readable in bounded memory."""
@@ -34,7 +33,6 @@ EXCERPT_BYTES = 256 * 1024
 
 MAX_EVENT_ID_CHARS = 256
 
-_HEX_NODE_ID = re.compile(r"[0-9a-f]{56}")
 _HEX_JOB_ID = re.compile(r"[0-9a-f]{8}")
 
 
@@ -200,17 +198,6 @@ def _envelope_fault(envelope: _Camel | _Snake | _Bare | _BareSnake) -> Reason | 
     return None if is_session_name(envelope.session_name) else Reason.BAD_SESSION_NAME
 
 
-@lru_cache(maxsize=1024)
-def is_session_name(name: str) -> bool:
-    """Ray's session names only: the name becomes a directory and a part of object keys."""
-    return layout.is_session_name(name)
-
-
-def is_node_id(text: str) -> bool:
-    """A node id as Ray prints it: 56 lower-case hex digits."""
-    return _HEX_NODE_ID.fullmatch(text) is not None
-
-
 def event_id_of_line(line: bytes) -> str:
     """The event id of a journal line, or empty when it has none."""
     try:
@@ -288,7 +275,7 @@ def _job_category(job_id: str) -> Category:
 @lru_cache(maxsize=1024)
 def _node_id(node_id: str) -> str:
     lowered = node_id.lower()
-    if is_node_id(lowered):
+    if is_ray_node_id(lowered):
         return lowered
     decoded = _from_base64(node_id)
     return decoded.hex() if len(decoded) == 28 else ""

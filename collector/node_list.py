@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import aiohttp
 import msgspec
 
-from collector.envelope import is_node_id
+from storage.layout import is_ray_node_id
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def choose_node(body: bytes, *, pod_ip: str, is_head: bool) -> str | None:
         for node in nodes
         if node.state == "ALIVE" and node.node_ip == pod_ip and node.is_head_node == is_head
     }
-    fitting = {node_id for node_id in fitting if is_node_id(node_id)}
+    fitting = {node_id for node_id in fitting if is_ray_node_id(node_id)}
     return fitting.pop() if len(fitting) == 1 else None
 
 

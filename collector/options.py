@@ -8,8 +8,17 @@ each that is given makes one log line.
 from __future__ import annotations
 
 from collector.option_values import ip_address_or_none, request_paths
-from storage.option_values import boolean, dns1123, duration_s, integer, port, size_bytes, text
-from storage.options import Option
+from storage.program.logs import LOG_OPTIONS
+from storage.program.option_values import (
+    boolean,
+    dns1123,
+    duration_s,
+    integer,
+    port,
+    size_bytes,
+    text,
+)
+from storage.program.options import Option
 from storage.settings import STORAGE_OPTIONS
 
 IDENTITY_OPTIONS: tuple[Option, ...] = (
@@ -228,22 +237,7 @@ LIFE_OPTIONS: tuple[Option, ...] = (
         parse=duration_s,
         env=("GRACE_PERIOD",),
     ),
-    Option(
-        name="log-level",
-        default="info",
-        help="Which messages are logged.",
-        parse=text,
-        env=("LOG_LEVEL",),
-        choices=("debug", "info", "warning", "error"),
-    ),
-    Option(
-        name="log-format",
-        default="auto",
-        help="`auto` is text on a terminal and JSON elsewhere.",
-        parse=text,
-        env=("LOG_FORMAT",),
-        choices=("auto", "json", "text"),
-    ),
+    *LOG_OPTIONS,
 )
 
 IGNORED: dict[str, str] = {

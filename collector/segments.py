@@ -15,11 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-Category = str | tuple[str, str]
-"""`"node_events"`, or `("job_events", <job id in hex>)`; the same as in `storage.layout`."""
-
-NODE_EVENTS: Category = "node_events"
-JOB_EVENTS = "job_events"
+from storage.layout import Category
 
 HOT_BLOCK_BYTES = 1024 * 1024
 """A hot block holds at most this much, unless one line alone is longer."""

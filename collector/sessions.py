@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from collector.envelope import is_node_id, is_session_name
+from storage.layout import is_ray_node_id, is_session_name
 
 LATEST = "session_latest"
 NODE_ID_FILES = ("raylet_node_id", "alibabacloud_raylet_node_id")
@@ -132,7 +132,7 @@ def node_id_of_hook_files(tmp_root: Path, *, not_before_ns: int = 0) -> str | No
                 changed_ns = os.fstat(handle).st_mtime_ns
         except OSError:
             continue
-        if is_node_id(text) and changed_ns >= not_before_ns:
+        if is_ray_node_id(text) and changed_ns >= not_before_ns:
             found.append((changed_ns, text))
     return max(found)[1] if found else None
 

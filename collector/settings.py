@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from collector.envelope import is_node_id
 from collector.journal import JournalLimits
 from collector.options import IGNORED, OPTIONS
-from storage.layout import OWNER_KINDS, SessionRef
-from storage.options import OptionError, load
+from storage.layout import OWNER_KINDS, SessionRef, is_ray_node_id
+from storage.program.options import OptionError, load
 
 Role = Literal["Head", "Worker"]
 
@@ -77,7 +76,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
             "collect; leave one of them on"
         )
     node_id = values["ray_node_id"].lower()
-    if node_id and not is_node_id(node_id):
+    if node_id and not is_ray_node_id(node_id):
         raise OptionError(f"--ray-node-id={node_id}: must be 56 hex digits")
     _check_addresses(values)
     return _settings(values, node_id)

@@ -27,18 +27,10 @@ from collector.answers import (
     worse,
 )
 from collector.dashboard_client import Answer, DashboardClient, DashboardCredentials
-from collector.endpoints import (
-    CLUSTER_ID,
-    DATASETS_PREFIX,
-    NODE_LIST,
-    NODE_PREFIX,
-    Endpoint,
-    Seen,
-    endpoints_for,
-    is_kept_by_kuberay,
-)
+from collector.endpoints import Endpoint, Seen, endpoints_for, is_kept_by_kuberay
 from collector.shipping_metrics import ShippingMetrics
 from collector.snapshot_files import Snapshot, SnapshotFolder, verbatim
+from storage import endpoints
 from storage.wire import SnapshotEnvelope, json_body
 
 __all__ = ["DashboardCredentials", "Sink", "Snapshots", "ship_leftover_snapshots"]
@@ -189,13 +181,13 @@ class Snapshots:
 
     async def _check_cluster(self) -> Rejection | None:
         """Whether the dashboard is there and still the one of this session."""
-        answer = await self._client.get(CLUSTER_ID, timeout_s=_FINAL_TIMEOUT_S * 2)
+        answer = await self._client.get(endpoints.CLUSTER_ID, timeout_s=_FINAL_TIMEOUT_S * 2)
         fault = answer.fault or usable(answer.status, answer.body)
         if fault is not None:
             return fault
         if not self._cluster_id:
             self._cluster_id = answer.body
-            endpoint = Endpoint(CLUSTER_ID, 0, once=True)
+            endpoint = Endpoint(endpoints.CLUSTER_ID, 0, once=True)
             await self._keep(_Staged(endpoint, answer, self._now_ms()), final=False)
         return None if answer.body == self._cluster_id else Rejection.OTHER_CLUSTER
 
@@ -222,7 +214,7 @@ class Snapshots:
 
     async def _settle(self, staged: list[_Staged], *, final: bool) -> None:
         """Keep a round's answers if the head node outlived them."""
-        answer = await self._client.get(NODE_LIST, timeout_s=_FINAL_TIMEOUT_S)
+        answer = await self._client.get(endpoints.NODES, timeout_s=_FINAL_TIMEOUT_S)
         fault = answer.fault or usable(answer.status, answer.body)
         node_list = None if fault is not None else decoded(answer.body)
         alive = head_is_alive(node_list, self._node_id)
@@ -234,11 +226,11 @@ class Snapshots:
             else:
                 self._metrics.polls.labels(Rejection.DYING.value).inc()
         if alive:
-            learn(self._seen, NODE_LIST, node_list)
+            learn(self._seen, endpoints.NODES, node_list)
 
     def _note_settled(self, name: str) -> None:
         """Datasets of a job that has ended are kept once more, and then not asked again."""
-        job_id = name.removeprefix(DATASETS_PREFIX)
+        job_id = name.removeprefix(endpoints.DATASETS_PREFIX)
         if job_id != name and job_id in self._seen.ended_jobs:
             self._kept[name].settled = True
 
@@ -266,7 +258,7 @@ class Snapshots:
         kept.rejections = 0 if outcome is None else kept.rejections + 1
         if outcome is None:
             kept.good = True
-            if not staged.endpoint.name.startswith(NODE_PREFIX):
+            if not staged.endpoint.name.startswith(endpoints.NODE_PREFIX):
                 learn(self._seen, staged.endpoint.name, value)
 
     def _judge_and_write(

@@ -11,9 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from historyserver import log_lines
 from historyserver.fetch_ui import FetchError, fetch_ui
-from historyserver.request_cycle import server_version
 from historyserver.settings import (
     KUBERAY_OPTIONS,
     SERVER_OPTIONS,
@@ -22,7 +20,10 @@ from historyserver.settings import (
     read_settings,
 )
 from storage.backend import ConfigError, StorageError
-from storage.options import HELP_FLAGS, VERSION_FLAGS, Option, OptionError, help_text, load, text
+from storage.program import logs
+from storage.program.option_values import text
+from storage.program.options import HELP_FLAGS, VERSION_FLAGS, Option, OptionError, help_text, load
+from storage.program.version import installed_version
 from storage.settings import open_backend
 
 PROG = "historyserver"
@@ -62,9 +63,9 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
 def _serve(arguments: list[str], env: Mapping[str, str]) -> int:
     if _asked(arguments, (*SERVER_OPTIONS, *KUBERAY_OPTIONS)):
         return 0
-    log_lines.configure("info")
+    logs.set_up(level="info", style="auto")
     settings = read_settings(arguments, env)
-    log_lines.configure(settings.log_level)
+    logs.set_up(level=settings.log_level, style=settings.log_format)
     backend = open_backend(settings.storage)
     # Imported late: `--help` and the other commands need no web server.
     from historyserver.serving import Server, make_app  # noqa: PLC0415
@@ -91,7 +92,7 @@ def _compile(arguments: list[str], env: Mapping[str, str]) -> int:
     if len(named) != 1:
         raise OptionError("compile: name one session as NAMESPACE/KIND/NAME/SESSION")
     arguments.remove(named[0])
-    log_lines.configure("warning")
+    logs.set_up(level="warning", style="auto")
     settings = read_settings(arguments, env)
     backend = open_backend(settings.storage)
     from historyserver.precompiling import precompile  # noqa: PLC0415
@@ -121,7 +122,7 @@ def _asked(arguments: Sequence[str], options: Sequence[Option]) -> bool:
         print(help_text(options, prog=PROG, summary=SUMMARY))
         return True
     if any(one in VERSION_FLAGS for one in arguments):
-        print(f"{PROG} {server_version()}")
+        print(f"{PROG} {installed_version()}")
         return True
     return False
 

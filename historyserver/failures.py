@@ -13,7 +13,6 @@ from werkzeug.routing import WebsocketMismatch
 
 from historyserver.api.answers import refuse
 from historyserver.api.errors import ApiError, ErrorCode
-from historyserver.log_lines import FIELDS
 from historyserver.opening import OpeningError, OpeningReason
 from historyserver.places import to_root
 from historyserver.queries.problems import QueryError
@@ -63,7 +62,7 @@ def answer_to(error: Exception) -> flask.Response:
         _log.error(
             "request failed",
             exc_info=error,
-            extra={FIELDS: {"request_id": flask.g.get("request_id", "")}},
+            extra={"request_id": flask.g.get("request_id", "")},
         )
         known = ErrorCode.INTERNAL, "the server failed to answer; its log has the reason", 500
     code, message, status = known

@@ -10,7 +10,7 @@ from historyserver.selection import SelectionError, SelectionSource, parse
 from historyserver.serving import open_sessions
 from historyserver.settings import Settings
 from storage.backend import Backend
-from storage.options import OptionError
+from storage.program.options import OptionError
 
 PATIENCE_S = 24 * 3600.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 import secrets
 import time
@@ -15,9 +14,9 @@ from historyserver.api import answers
 from historyserver.api.errors import ApiError, ErrorCode
 from historyserver.bodies import BodyCache
 from historyserver.compiled.schema import SCHEMA_VERSION
-from historyserver.log_lines import FIELDS
 from historyserver.metrics import ServerMetrics
 from historyserver.selection import HEADER, Selection, SelectionSource, of_request
+from storage.program.version import installed_version
 
 _log = logging.getLogger("historyserver.requests")
 
@@ -44,7 +43,7 @@ class RequestCycle:
         self._policy = policy
         self._cache = cache
         self._metrics = metrics
-        self._version = server_version()
+        self._version = installed_version()
 
     def install(self, app: flask.Flask) -> None:
         """Put the steps around every route of the app."""
@@ -121,7 +120,7 @@ class RequestCycle:
             "request_id": flask.g.get("request_id", ""),
         }
         level = logging.DEBUG if route in _PROBES else logging.INFO
-        _log.log(level, "request", extra={FIELDS: fields})
+        _log.log(level, "request", extra=fields)
 
 
 def selected() -> Selection | None:
@@ -138,14 +137,6 @@ def selected() -> Selection | None:
         flask.g.access_checked = False
     chosen: Selection | None = flask.g.selection
     return chosen
-
-
-def server_version() -> str:
-    """Tell the package's version, or `0` when it runs from an unpacked tree."""
-    try:
-        return importlib.metadata.version("ray-history-server")
-    except importlib.metadata.PackageNotFoundError:
-        return "0"
 
 
 def _is_session_answer(request: flask.Request) -> bool:

@@ -17,7 +17,6 @@ from historyserver import app as _app  # imported before the fork: workers share
 from historyserver.app import WebApp
 from historyserver.catalogue import Catalogue
 from historyserver.dashboard import DashboardFiles
-from historyserver.log_lines import FIELDS
 from historyserver.sessions import Sessions
 from historyserver.settings import Settings
 from storage.backend import Backend
@@ -131,7 +130,7 @@ class Logs:
 
 def _ready(server: Any) -> None:
     addresses = [str(listener) for listener in server.LISTENERS]
-    _log.info("listening", extra={FIELDS: {"address": addresses[0] if addresses else ""}})
+    _log.info("listening", extra={"address": addresses[0] if addresses else ""})
 
 
 def _worker_exit(server: Any, worker: Any) -> None:

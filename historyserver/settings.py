@@ -10,16 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from storage.options import (
-    Option,
-    OptionError,
-    boolean,
-    duration_s,
-    integer,
-    load,
-    size_bytes,
-    text,
-)
+from storage.program.logs import LOG_OPTIONS
+from storage.program.option_values import boolean, duration_s, integer, size_bytes, text
+from storage.program.options import Option, OptionError, load
 from storage.settings import STORAGE_OPTIONS
 
 _log = logging.getLogger("historyserver")
@@ -116,14 +109,7 @@ SERVER_OPTIONS: tuple[Option, ...] = (
         parse=duration_s,
         env=("HISTORY_SERVER_STOP_TIMEOUT",),
     ),
-    Option(
-        "log-level",
-        default="info",
-        help="What is logged.",
-        parse=text,
-        choices=("debug", "info", "warning", "error"),
-        env=("HISTORY_SERVER_LOG_LEVEL",),
-    ),
+    *LOG_OPTIONS,
 )
 """All that this server reads."""
 
@@ -172,6 +158,7 @@ class Settings:
     threads: int = 32
     stop_timeout_s: float = 10.0
     log_level: str = "info"
+    log_format: str = "auto"
 
 
 def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
@@ -195,6 +182,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
         threads=values["threads"],
         stop_timeout_s=values["stop_timeout"],
         log_level=values["log_level"],
+        log_format=values["log_format"],
     )
     check_address(settings.listen_address, auth=settings.auth)
     return settings

@@ -8,7 +8,8 @@ from typing import Any
 
 from storage.backend import Backend, ConfigError
 from storage.local import LocalBackend
-from storage.options import Option, text
+from storage.program.option_values import text
+from storage.program.options import Option
 
 _BACKENDS = ("local",)
 _KNOWN_ELSEWHERE = frozenset({"gcs", "s3", "oss", "aliyunoss", "azureblob"})

@@ -9,7 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.segments import Category, Segment
+from collector.segments import Segment
+from storage.layout import Category
 
 
 @dataclass(frozen=True, slots=True, order=True)

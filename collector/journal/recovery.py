@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.envelope import is_node_id, is_session_name
-from collector.segments import JOB_EVENTS, NODE_EVENTS, Category, Segment
+from collector.segments import Segment
+from storage.layout import JOB_EVENTS, NODE_EVENTS, Category, is_ray_node_id, is_session_name
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def _segment_files(data_dir: Path) -> Iterator[tuple[Path, str, str, Category]]:
         if not is_session_name(session_dir.name):
             continue
         for node_dir in _folders(session_dir):
-            if not is_node_id(node_dir.name) and node_dir.name != PENDING_NODE:
+            if not is_ray_node_id(node_dir.name) and node_dir.name != PENDING_NODE:
                 continue
             place = (session_dir.name, node_dir.name)
             for path in (node_dir / "node_events").glob("*.jsonl"):

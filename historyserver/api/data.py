@@ -7,6 +7,7 @@ import flask
 from historyserver.api import current_session
 from historyserver.api.answers import answer
 from historyserver.queries import snapshots
+from storage import endpoints
 
 blueprint = flask.Blueprint("data", __name__)
 
@@ -14,5 +15,5 @@ blueprint = flask.Blueprint("data", __name__)
 @blueprint.get("/api/data/datasets/<job_id>")
 def datasets(job_id: str) -> flask.Response:
     """The stored answer; no datasets when the job used none."""
-    stored = snapshots.whole(current_session().compiled, f"/api/data/datasets/{job_id}")
+    stored = snapshots.whole(current_session().compiled, endpoints.datasets(job_id))
     return answer(stored or {"datasets": []})

@@ -9,6 +9,7 @@ import flask
 from historyserver.api import current_session
 from historyserver.api.answers import answer
 from historyserver.queries import snapshots
+from storage import endpoints
 
 blueprint = flask.Blueprint("facts", __name__)
 
@@ -19,7 +20,7 @@ JOB_API_VERSION = "4"
 @blueprint.get("/timezone")
 def timezone() -> flask.Response:
     """The cluster's time zone; empty when it was not stored (the UI then shows the reader's)."""
-    stored = snapshots.whole(current_session().compiled, "/timezone")
+    stored = snapshots.whole(current_session().compiled, endpoints.TIMEZONE)
     return answer(stored or {"offset": "", "value": ""})
 
 
@@ -28,7 +29,7 @@ def timezone() -> flask.Response:
 def version() -> flask.Response:
     """Ray's version of that session."""
     compiled = current_session().compiled
-    stored = snapshots.whole(compiled, "/api/version")
+    stored = snapshots.whole(compiled, endpoints.VERSION)
     return answer(
         stored
         or {
@@ -43,14 +44,14 @@ def version() -> flask.Response:
 @blueprint.get("/cluster_id")
 def cluster_id() -> flask.Response:
     """The id that Ray gave the cluster; empty when it was not stored."""
-    stored = snapshots.whole(current_session().compiled, "/cluster_id")
+    stored = snapshots.whole(current_session().compiled, endpoints.CLUSTER_ID)
     return answer(stored or _success("Fetched cluster id", {"clusterId": ""}))
 
 
 @blueprint.get("/usage_stats_enabled")
 def usage_stats_enabled() -> flask.Response:
     """Whether the cluster reported usage statistics; this server never does."""
-    stored = snapshots.whole(current_session().compiled, "/usage_stats_enabled")
+    stored = snapshots.whole(current_session().compiled, endpoints.USAGE_STATS)
     nothing = {"usageStatsEnabled": False, "usageStatsPromptEnabled": False}
     return answer(stored or _success("Fetched usage stats enabled", nothing))
 

@@ -9,10 +9,11 @@ import flask
 from historyserver.api import current_session
 from historyserver.api.answers import answer
 from historyserver.queries import snapshots
+from storage import endpoints
 
 blueprint = flask.Blueprint("serve", __name__)
 
-NAMES = ("/api/serve/applications/", "/api/serve/applications")
+NAMES = (endpoints.SERVE, "/api/serve/applications")
 """Ours, and what KubeRay's key (it drops the last slash) reads back as."""
 UNUSED: dict[str, Any] = {
     "deploy_mode": "MULTI_APP",

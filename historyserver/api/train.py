@@ -7,10 +7,11 @@ import flask
 from historyserver.api import current_session
 from historyserver.api.answers import answer
 from historyserver.queries import snapshots
+from storage import endpoints
 
 blueprint = flask.Blueprint("train", __name__)
 
-NAMES = ("/api/train/v2/runs/v1", "/api/train/v2/runs")
+NAMES = (endpoints.TRAIN, "/api/train/v2/runs")
 
 
 @blueprint.get("/api/train/v2/runs/v1")

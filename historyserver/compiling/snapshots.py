@@ -5,7 +5,7 @@ So a page about one actor reads one row, not the answer about all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -14,21 +14,11 @@ import zstandard
 from historyserver.reading.damage import DamageLog
 from historyserver.reading.snapshots import read_snapshot
 from historyserver.reading.source import SnapshotFile
+from storage import endpoints
 from storage.backend import Backend
 
 SnapshotRow = tuple[str, str, int, bytes]
 """Name, item, time (ms), zstd of the JSON body."""
-
-METADATA = "/api/v0/cluster_metadata"
-
-_STATE_IDS = {
-    "actors": "actor_id",
-    "workers": "worker_id",
-    "placement_groups": "placement_group_id",
-    "nodes": "node_id",
-    "objects": "",
-}
-"""State API collections and what identifies an item; objects stay whole: ids repeat."""
 
 
 class Versions(msgspec.Struct, rename="camel"):
@@ -43,7 +33,7 @@ class _ClusterMetadata(msgspec.Struct):
 
 
 def versions_of(body: bytes) -> Versions:
-    """Read the answer of `METADATA`; what is not as expected tells nothing."""
+    """Read the answer of `CLUSTER_METADATA`; what is not as expected tells nothing."""
     try:
         return msgspec.json.decode(body, type=_ClusterMetadata).data
     except (msgspec.MsgspecError, RecursionError):
@@ -71,7 +61,7 @@ def snapshot_rows(
         if found is None:
             continue
         taken_ms, body = found
-        if file.name == METADATA:
+        if file.name == endpoints.CLUSTER_METADATA:
             told(versions_of(body))
         for item, part in split(file.name, body):
             yield file.name, item, taken_ms, compress(part)
@@ -94,16 +84,10 @@ def split(name: str, body: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _splitter(name: str) -> Callable[[Any], dict[str, Any]] | None:
-    path = name.partition("?")[0]
-    if path == "/logical/actors":
-        return _split_logical_actors
-    if name == "/nodes?view=summary":
-        return _split_node_summary
-    if path == "/api/jobs/":
-        return _split_jobs
-    resource = path.removeprefix("/api/v0/")
-    if resource != path and _STATE_IDS.get(resource):
-        key = _STATE_IDS[resource]
+    if name in _SPLITTERS:
+        return _SPLITTERS[name]
+    if name in endpoints.ITEM_ID:
+        key = endpoints.ITEM_ID[name]
         return lambda value: _take(value["data"]["result"], "result", lambda item: item[key])
     return None
 
@@ -128,3 +112,10 @@ def _take(holder: Any, field: str, identify: Callable[[Any], str]) -> dict[str, 
     items = {identify(item): item for item in holder[field]}
     holder[field] = []
     return items
+
+
+_SPLITTERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    endpoints.ACTOR_TABLE: _split_logical_actors,
+    endpoints.NODE_SUMMARY: _split_node_summary,
+    endpoints.JOBS: _split_jobs,
+}

@@ -17,6 +17,7 @@ from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.closing import Closing
 from historyserver.folding.records import ActorRecord
 from historyserver.queries import snapshots
+from storage import endpoints
 
 _decode = msgspec.msgpack.Decoder(ActorRecord).decode
 
@@ -41,8 +42,8 @@ def actor_records(session: CompiledSession) -> Iterator[ActorRecord]:
 
 def all_actors(session: CompiledSession) -> list[ActorSources]:
     """Every actor: those of events in start order, then those that only snapshots have."""
-    table = dict(snapshots.items(session, snapshots.ACTOR_TABLE))
-    state = dict(snapshots.items(session, snapshots.STATE_ACTORS))
+    table = dict(snapshots.items(session, endpoints.ACTOR_TABLE))
+    state = dict(snapshots.items(session, endpoints.ACTORS))
     found = {
         record.actor_id: _joined(
             record, table.get(record.actor_id) or {}, state.get(record.actor_id) or {}
@@ -62,7 +63,7 @@ def actor_ids(session: CompiledSession) -> list[str]:
     rows = session.connection().execute(
         "SELECT actor_id FROM actors UNION"
         " SELECT item FROM snapshots WHERE name IN (?, ?) AND item <> '' ORDER BY 1",
-        (snapshots.ACTOR_TABLE, snapshots.STATE_ACTORS),
+        (endpoints.ACTOR_TABLE, endpoints.ACTORS),
     )
     return [row[0] for row in rows]
 
@@ -74,8 +75,8 @@ def one_actor(session: CompiledSession, actor_id: str) -> ActorSources | None:
         .execute("SELECT body FROM actors WHERE actor_id = ?", (actor_id,))
         .fetchone()
     )
-    table = snapshots.item(session, snapshots.ACTOR_TABLE, actor_id) or {}
-    state = snapshots.item(session, snapshots.STATE_ACTORS, actor_id) or {}
+    table = snapshots.item(session, endpoints.ACTOR_TABLE, actor_id) or {}
+    state = snapshots.item(session, endpoints.ACTORS, actor_id) or {}
     if row is not None:
         return _joined(_decode(row[0]), table, state)
     return ActorSources(actor_id, None, table, state) if table or state else None

@@ -21,6 +21,7 @@ from historyserver.queries.columns import ACTORS
 from historyserver.queries.envelopes import listing, success
 from historyserver.queries.matching import answer_list, matching
 from historyserver.queries.options import Filter, ListOptions
+from storage import endpoints
 
 _UNBORN = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION"})
 """States in which GCS has not stamped an actor yet."""
@@ -205,7 +206,7 @@ def _plain_resources(resources: dict[str, Any]) -> dict[str, Any]:
 
 
 def _memory_of(session: CompiledSession, node_id: str) -> Any:
-    summary = snapshots.item(session, snapshots.NODE_SUMMARY, node_id) if node_id else None
+    summary = snapshots.item(session, endpoints.NODE_SUMMARY, node_id) if node_id else None
     return summary.get("mem", []) if isinstance(summary, dict) else []
 
 

@@ -12,6 +12,7 @@ from historyserver.queries import snapshots
 from historyserver.queries.envelopes import success
 from historyserver.queries.logical_resources import resources_text
 from historyserver.queries.nodes import NODE_GROUP_LABEL, nodes
+from storage import endpoints
 
 MAX_FAILURES = 20
 """As many failed nodes as Ray's own report names."""
@@ -22,7 +23,7 @@ _EXPECTED = frozenset({"EXPECTED_TERMINATION", "AUTOSCALER_DRAIN_IDLE"})
 
 def cluster_status(session: CompiledSession) -> Any:
     """`/api/cluster_status`: the last snapshot, or nulls as Ray has without an autoscaler."""
-    kept = snapshots.whole(session, snapshots.CLUSTER_STATUS)
+    kept = snapshots.whole(session, endpoints.CLUSTER_STATUS)
     if kept is not None:
         return kept
     nothing = {"autoscalingStatus": None, "autoscalingError": None, "clusterStatus": None}
@@ -31,7 +32,7 @@ def cluster_status(session: CompiledSession) -> Any:
 
 def cluster_status_text(session: CompiledSession) -> Any:
     """`/api/cluster_status?format=1`: the last snapshot, or a text rebuilt from node events."""
-    kept = snapshots.whole(session, snapshots.CLUSTER_STATUS_TEXT)
+    kept = snapshots.whole(session, endpoints.CLUSTER_STATUS_TEXT)
     if kept is not None:
         return kept
     return success(
@@ -43,7 +44,7 @@ def cluster_status_text(session: CompiledSession) -> Any:
 
 def cluster_metadata(session: CompiledSession) -> Any:
     """`/api/v0/cluster_metadata`: the last snapshot, or what else is known of the versions."""
-    kept = snapshots.whole(session, snapshots.CLUSTER_METADATA)
+    kept = snapshots.whole(session, endpoints.CLUSTER_METADATA)
     if kept is not None:
         return kept
     known = {
@@ -56,7 +57,7 @@ def cluster_metadata(session: CompiledSession) -> Any:
 
 def component_activities(session: CompiledSession) -> Any:
     """`/api/component_activities`: the last snapshot; without one, activity is not known."""
-    kept = snapshots.whole(session, snapshots.COMPONENT_ACTIVITIES)
+    kept = snapshots.whole(session, endpoints.COMPONENT_ACTIVITIES)
     if kept is not None:
         return kept
     reason = "No activity report was kept of this session."

@@ -23,6 +23,7 @@ from historyserver.queries.columns import JOBS
 from historyserver.queries.job_evidence import JobEvidence, job_evidence
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from storage import endpoints
 
 SUBMISSION_KEY = "job_submission_id"
 NAME_KEY = "job_name"
@@ -49,7 +50,7 @@ class _Node:
 def all_jobs(session: CompiledSession) -> list[dict[str, Any]]:
     """`/api/jobs/`: one entry per driver without submission, one per submission."""
     evidence = job_evidence(session)
-    known = dict(snapshots.items(session, snapshots.JOBS))
+    known = dict(snapshots.items(session, endpoints.JOBS))
     ips = dict(session.connection().execute("SELECT node_id, ip_address FROM nodes"))
     entries: dict[str, dict[str, Any]] = {}
     for record in _records(session):

@@ -26,6 +26,7 @@ from historyserver.queries.envelopes import success
 from historyserver.queries.logical_resources import resources_text
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from storage import endpoints
 
 NODE_GROUP_LABEL = "ray.io/node-group"
 """The KubeRay operator's name of the pod group; Ray shows it as the node's type."""
@@ -43,7 +44,7 @@ _decode = msgspec.msgpack.Decoder(NodeRecord).decode
 
 def list_nodes(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/nodes`. Raises `QueryError`."""
-    known = dict(snapshots.items(session, snapshots.STATE_NODES))
+    known = dict(snapshots.items(session, endpoints.NODES))
     rows = [_state_row(session, node, known.pop(node.node_id, {})) for node in nodes(session)]
     rows += [_closed_snapshot(session, row) for row in known.values()]
     return answer_list(rows, options, NODES, sort_key=lambda row: row.get("node_id") or "")
@@ -51,11 +52,11 @@ def list_nodes(session: CompiledSession, options: ListOptions) -> dict[str, Any]
 
 def node_summary(session: CompiledSession) -> dict[str, Any]:
     """`/nodes?view=summary`."""
-    known = dict(snapshots.items(session, snapshots.NODE_SUMMARY))
+    known = dict(snapshots.items(session, endpoints.NODE_SUMMARY))
     found = list(nodes(session))
     summary = [_dashboard_node(session, n, known.pop(n.node_id, {})) for n in found]
     summary += known.values()
-    collection = snapshots.whole(session, snapshots.NODE_SUMMARY)
+    collection = snapshots.whole(session, endpoints.NODE_SUMMARY)
     kept = _inner(collection, "data", "nodeLogicalResources")
     texts = dict(kept) if isinstance(kept, dict) else {}
     for node in found:
@@ -193,11 +194,11 @@ def _no_memory() -> dict[str, Any]:
 
 
 def _known_detail(session: CompiledSession, node_id: str) -> dict[str, Any]:
-    body = snapshots.whole(session, snapshots.node_detail(node_id))
+    body = snapshots.whole(session, endpoints.node_detail(node_id))
     detail = fitting.fitted(_inner(body, "data", "detail"), fitting.NODE_SUMMARY)
     if detail is not None and detail.get("raylet"):
         return detail
-    return snapshots.item(session, snapshots.NODE_SUMMARY, node_id) or {}
+    return snapshots.item(session, endpoints.NODE_SUMMARY, node_id) or {}
 
 
 def _inner(body: Any, *names: str) -> Any:

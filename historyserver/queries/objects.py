@@ -12,6 +12,7 @@ from historyserver.queries.envelopes import listing
 from historyserver.queries.matching import answer_list, matching
 from historyserver.queries.options import Filter, ListOptions
 from historyserver.queries.runtime_envs import snapshot_rows
+from storage import endpoints
 
 _MIB = 1024**2
 
@@ -52,7 +53,7 @@ def summarize_objects(session: CompiledSession, filters: tuple[Filter, ...]) -> 
 
 def _kept(session: CompiledSession) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The rows, and the envelope of the answer that they came in."""
-    body = snapshots.whole(session, snapshots.STATE_OBJECTS)
+    body = snapshots.whole(session, endpoints.OBJECTS)
     return snapshot_rows(body, OBJECTS, fitting.OBJECTS)
 
 

@@ -16,6 +16,7 @@ from historyserver.queries import fitting, snapshots
 from historyserver.queries.columns import RUNTIME_ENVS, Columns
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from storage import endpoints
 
 DEFAULT_SETUP_TIMEOUT_S = 600
 
@@ -43,7 +44,7 @@ def parsed(serialized: str) -> dict[str, Any]:
 
 def list_runtime_envs(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/runtime_envs`. Raises `QueryError`."""
-    body = snapshots.whole(session, snapshots.STATE_RUNTIME_ENVS)
+    body = snapshots.whole(session, endpoints.RUNTIME_ENVS)
     rows, inner = snapshot_rows(body, RUNTIME_ENVS, fitting.RUNTIME_ENVS)
     return answer_list(
         rows,

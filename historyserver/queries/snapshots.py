@@ -10,39 +10,21 @@ import zstandard
 
 from historyserver.compiled.opener import CompiledSession
 from historyserver.queries import fitting
-
-ACTOR_TABLE = "/logical/actors"
-STATE_ACTORS = "/api/v0/actors?detail=1&limit=10000"
-STATE_NODES = "/api/v0/nodes?detail=1&limit=10000"
-STATE_WORKERS = "/api/v0/workers?detail=1&limit=10000"
-STATE_OBJECTS = "/api/v0/objects?detail=1&limit=10000"
-STATE_RUNTIME_ENVS = "/api/v0/runtime_envs?detail=1&limit=10000"
-STATE_PLACEMENT_GROUPS = "/api/v0/placement_groups?detail=1&limit=10000"
-JOBS = "/api/jobs/"
-NODE_SUMMARY = "/nodes?view=summary"
-CLUSTER_STATUS = "/api/cluster_status"
-CLUSTER_STATUS_TEXT = "/api/cluster_status?format=1"
-CLUSTER_METADATA = "/api/v0/cluster_metadata"
-COMPONENT_ACTIVITIES = "/api/component_activities"
+from storage import endpoints
 
 _KINDS = {
-    ACTOR_TABLE: fitting.ACTOR_TABLE,
-    STATE_ACTORS: fitting.STATE_ACTORS,
-    STATE_NODES: fitting.STATE_NODES,
-    STATE_WORKERS: fitting.STATE_WORKERS,
-    STATE_PLACEMENT_GROUPS: fitting.PLACEMENT_GROUPS,
-    NODE_SUMMARY: fitting.NODE_SUMMARY,
-    JOBS: fitting.JOBS,
+    endpoints.ACTOR_TABLE: fitting.ACTOR_TABLE,
+    endpoints.ACTORS: fitting.STATE_ACTORS,
+    endpoints.NODES: fitting.STATE_NODES,
+    endpoints.WORKERS: fitting.STATE_WORKERS,
+    endpoints.PLACEMENT_GROUPS: fitting.PLACEMENT_GROUPS,
+    endpoints.NODE_SUMMARY: fitting.NODE_SUMMARY,
+    endpoints.JOBS: fitting.JOBS,
 }
 """Of the items of collections."""
 
 MAX_BODY_BYTES = 1 << 30
 """A frame that claims more is refused: no answer of a dashboard is so large."""
-
-
-def node_detail(node_id: str) -> str:
-    """The name of one node's detail answer."""
-    return f"/nodes/{node_id}"
 
 
 def whole(session: CompiledSession, name: str) -> dict[str, Any] | None:

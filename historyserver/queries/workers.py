@@ -17,6 +17,7 @@ from historyserver.queries.actor_records import ended_message, is_over
 from historyserver.queries.columns import WORKERS
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from storage import endpoints
 
 UNKNOWN_TIME = 2**64 - 1
 """What Ray prints for a launch time that it does not know (-1 as unsigned)."""
@@ -26,7 +27,7 @@ _decode = msgspec.msgpack.Decoder(WorkerRecord).decode
 
 def list_workers(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/workers`. Raises `QueryError`."""
-    known = dict(snapshots.items(session, snapshots.STATE_WORKERS))
+    known = dict(snapshots.items(session, endpoints.WORKERS))
     rows = []
     for (body,) in session.connection().execute("SELECT body FROM workers ORDER BY row"):
         worker = _decode(body)

@@ -75,6 +75,7 @@ from storage.layout.names import (
     is_cluster_name,
     is_namespace,
     is_node_id,
+    is_ray_node_id,
     is_session_name,
     session_started_ms,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "is_cluster_name",
     "is_namespace",
     "is_node_id",
+    "is_ray_node_id",
     "is_session_name",
     "kuberay_node_prefix",
     "kuberay_session_prefix",

@@ -7,6 +7,7 @@ import binascii
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from storage.backend import InvalidKeyError
@@ -25,6 +26,7 @@ _SESSION = re.compile(
     r"session_(\d{4})-(\d\d)-(\d\d)_(\d\d)-(\d\d)-(\d\d)_(\d{6})(?:_\d{1,10})?", re.ASCII
 )
 _NODE = re.compile(r"[0-9a-f]{1,128}")
+_RAY_NODE = re.compile(r"[0-9a-f]{56}")
 _JOB = re.compile(r"(?:[0-9a-f]{2}){1,32}")
 _JOB_ID_BYTES = 4
 
@@ -96,6 +98,7 @@ def is_cluster_name(text: str) -> bool:
     return _CLUSTER.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=1024)
 def is_session_name(session: str) -> bool:
     """Whether `SessionRef` would take this as its session."""
     try:
@@ -113,6 +116,11 @@ def checked_node(node_id: str) -> str:
 def is_node_id(text: str) -> bool:
     """Whether this is a node id as keys hold it."""
     return _NODE.fullmatch(text) is not None
+
+
+def is_ray_node_id(text: str) -> bool:
+    """Whether this is a node id as Ray itself makes them: 28 bytes in lower-case hex."""
+    return _RAY_NODE.fullmatch(text) is not None
 
 
 def checked_job(job_id: str) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 from aiohttp import web
 
 from collector.dashboard_client import DashboardCredentials
-from collector.endpoints import ACTORS, JOBS, NODE_LIST, NODES
 from collector.snapshot_files import Snapshot, SnapshotFolder
 from collector.snapshots import Snapshots, session_folder
+from storage import endpoints
 from tests.collector.shipping_kit import SESSION
 
 HEAD = "ab" * 28
@@ -82,10 +82,10 @@ async def dashboard() -> AsyncIterator[Dashboard]:
     board = Dashboard(
         answers={
             "/cluster_id": {"result": True, "data": {"clusterId": "c1"}},
-            NODE_LIST: nodes("ALIVE"),
-            NODES: summary(),
-            JOBS: [{"job_id": "02000000", "status": "RUNNING"}],
-            ACTORS: actors(a={"name": "mine", "state": "ALIVE"}),
+            endpoints.NODES: nodes("ALIVE"),
+            endpoints.NODE_SUMMARY: summary(),
+            endpoints.JOBS: [{"job_id": "02000000", "status": "RUNNING"}],
+            endpoints.ACTOR_TABLE: actors(a={"name": "mine", "state": "ALIVE"}),
             "/timezone": {"offset": "+00:00", "value": "UTC"},
             f"/nodes/{HEAD}": {"result": True, "data": {"detail": {"hostname": "h"}}},
         }

@@ -12,13 +12,13 @@ from pathlib import Path
 import zstandard
 
 from collector.live import FinishReport, SessionShipping, ShippingSettings
-from collector.segments import Category, HotBlock, Segment, category_path
+from collector.segments import HotBlock, Segment, category_path
 from collector.sessions import RaySession
 from collector.shipper import Shipper
 from collector.shipping_metrics import ShippingMetrics
 from collector.tails.frames import decompress
 from storage.backend import Backend, read_all
-from storage.layout import SessionRef, hot_segment_key, manifest_key
+from storage.layout import Category, SessionRef, hot_segment_key, manifest_key
 from storage.wire import LogEntry, NodeManifest, decode_manifest
 
 SESSION = "session_2026-11-30_19-57-10_681566_45"

@@ -10,7 +10,7 @@ import pytest
 
 from collector.options import IGNORED, OPTIONS
 from collector.settings import Settings, read_settings
-from storage.options import OptionError
+from storage.program.options import OptionError
 
 BASE = ("--ray-cluster-name=c1", "--storage-backend=local")
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from collector.endpoints import JOBS, SERVE, Endpoint, Seen, endpoints_for
+from collector.endpoints import Endpoint, Seen, endpoints_for
 from collector.option_values import request_paths
 from collector.snapshot_files import put_snapshot
+from storage import endpoints
 from storage.backend import read_all
 from storage.layout import endpoint_key, snapshot_key
 from storage.local import LocalBackend
@@ -26,13 +27,13 @@ def test_they_are_kept_and_stored_verbatim(tmp_path: Path) -> None:
     async def test() -> None:
         async with dashboard() as board:
             board.raw[TRAIN_RUN] = b'{"b":  1.50,\n "a": 2}'
-            board.raw[JOBS] = b"[ ]"
+            board.raw[endpoints.JOBS] = b"[ ]"
             board.texts[TEXT] = 'success "é"\n'
-            poll = poller(tmp_path, board, additional=(TRAIN_RUN, TEXT, JOBS))
+            poll = poller(tmp_path, board, additional=(TRAIN_RUN, TEXT, endpoints.JOBS))
             await poll.rounds(2)
-            assert board.asked.count(JOBS) == 2, "named twice, asked once a round"
+            assert board.asked.count(endpoints.JOBS) == 2, "named twice, asked once a round"
             backend = LocalBackend(tmp_path)
-            for name, body in board.bodies(TRAIN_RUN, TEXT, JOBS).items():
+            for name, body in board.bodies(TRAIN_RUN, TEXT, endpoints.JOBS).items():
                 snapshot = next(one for one in poll.shipped if one.name == name)
                 put_snapshot(backend, REF, snapshot)
                 stored = read_all(backend, endpoint_key(REF, name), max_bytes=1000)
@@ -67,9 +68,12 @@ def test_one_of_ours_is_asked_though_it_seems_unused() -> None:
         return [one.name for one in endpoints]
 
     plain = names(list(endpoints_for(Seen())))
-    assert names(list(endpoints_for(Seen(), (SERVE, JOBS)))) == [*plain, SERVE]
-    in_use = names(list(endpoints_for(Seen(serve=True), (SERVE,))))
-    assert in_use.count(SERVE) == 1
+    assert names(list(endpoints_for(Seen(), (endpoints.SERVE, endpoints.JOBS)))) == [
+        *plain,
+        endpoints.SERVE,
+    ]
+    in_use = names(list(endpoints_for(Seen(serve=True), (endpoints.SERVE,))))
+    assert in_use.count(endpoints.SERVE) == 1
 
 
 def test_paths_are_read_as_kuberay_reads_them() -> None:

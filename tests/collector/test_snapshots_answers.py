@@ -6,13 +6,7 @@ import pytest
 
 from collector.answers import Rejection, decoded, digest, head_is_alive, learn, usable, worse
 from collector.endpoints import (
-    ACTORS,
     ENDPOINTS,
-    JOBS,
-    NODE_LIST,
-    NODES,
-    PLACEMENT_GROUPS,
-    SERVE,
     Endpoint,
     Seen,
     datasets,
@@ -20,8 +14,7 @@ from collector.endpoints import (
     is_kept_by_kuberay,
     node_detail,
 )
-
-OBJECTS = "/api/v0/objects?detail=1&limit=10000"
+from storage import endpoints
 
 
 def endpoint(name: str) -> Endpoint:
@@ -70,24 +63,30 @@ def test_serve_emptied_at_shutdown_does_not_replace() -> None:
     """The controller goes first; its `applications: {}` says nothing about the session."""
     full: object = {"applications": {"app": {}}}
     empty: object = {"applications": {}}
-    assert worse(endpoint(SERVE), full, empty, final=True, rejected_before=9) is Rejection.EMPTIER
-    assert worse(endpoint(SERVE), full, empty, final=False, rejected_before=0) is Rejection.EMPTIER
+    assert (
+        worse(endpoint(endpoints.SERVE), full, empty, final=True, rejected_before=9)
+        is Rejection.EMPTIER
+    )
+    assert (
+        worse(endpoint(endpoints.SERVE), full, empty, final=False, rejected_before=0)
+        is Rejection.EMPTIER
+    )
 
 
 def test_serve_emptied_for_good_while_ray_runs_is_believed() -> None:
     """The user deleted the application: the live dashboard shows none, so do we."""
     full: object = {"applications": {"app": {}}}
     empty: object = {"applications": {}}
-    assert worse(endpoint(SERVE), full, empty, final=False, rejected_before=2) is None
+    assert worse(endpoint(endpoints.SERVE), full, empty, final=False, rejected_before=2) is None
 
 
 def test_what_never_vanishes_is_never_believed_empty() -> None:
     """Placement groups, jobs, actors and nodes stay listed when they are over."""
     full, empty = state_answer({"placement_group_id": "a"}), state_answer()
     for final in (True, False):
-        groups = endpoint(PLACEMENT_GROUPS)
+        groups = endpoint(endpoints.PLACEMENT_GROUPS)
         assert worse(groups, full, empty, final=final, rejected_before=9) is Rejection.EMPTIER
-        jobs = endpoint(JOBS)
+        jobs = endpoint(endpoints.JOBS)
         assert (
             worse(jobs, [{"job_id": "1"}], [], final=final, rejected_before=9) is Rejection.EMPTIER
         )
@@ -96,23 +95,29 @@ def test_what_never_vanishes_is_never_believed_empty() -> None:
 def test_freed_objects_are_believed_while_ray_runs() -> None:
     """Objects come and go."""
     full, empty = state_answer({"object_id": "a"}), state_answer()
-    assert worse(endpoint(OBJECTS), full, empty, final=False, rejected_before=2) is None
-    assert worse(endpoint(OBJECTS), full, empty, final=True, rejected_before=0) is Rejection.EMPTIER
+    assert worse(endpoint(endpoints.OBJECTS), full, empty, final=False, rejected_before=2) is None
+    assert (
+        worse(endpoint(endpoints.OBJECTS), full, empty, final=True, rejected_before=0)
+        is Rejection.EMPTIER
+    )
 
 
 def test_partial_answer_at_the_end_does_not_replace() -> None:
     """Ray tells that a raylet did not answer."""
     full = state_answer({"object_id": "a"}, {"object_id": "b"})
     part = state_answer({"object_id": "a"}, warning="1 raylet did not answer")
-    assert worse(endpoint(OBJECTS), full, part, final=True, rejected_before=0) is Rejection.PARTIAL
-    assert worse(endpoint(OBJECTS), full, part, final=False, rejected_before=0) is None
+    assert (
+        worse(endpoint(endpoints.OBJECTS), full, part, final=True, rejected_before=0)
+        is Rejection.PARTIAL
+    )
+    assert worse(endpoint(endpoints.OBJECTS), full, part, final=False, rejected_before=0) is None
 
 
 def test_living_node_without_hardware_does_not_replace() -> None:
     """Its agent is gone, or the dashboard has just begun."""
     old = summary(node("a", "ALIVE", stats=True), node("b", "ALIVE", stats=True))
     new = summary(node("a", "ALIVE", stats=False), node("b", "ALIVE", stats=True))
-    summaries = endpoint(NODES)
+    summaries = endpoint(endpoints.NODE_SUMMARY)
     assert worse(summaries, old, new, final=False, rejected_before=0) is Rejection.LOST_STATS
     assert worse(summaries, old, new, final=False, rejected_before=2) is None
     assert worse(summaries, old, new, final=True, rejected_before=9) is Rejection.LOST_STATS
@@ -123,7 +128,7 @@ def test_dead_worker_without_hardware_replaces() -> None:
     """That a node died is news, and Ray drops its figures."""
     old = summary(node("a", "ALIVE", stats=True), node("b", "ALIVE", stats=True))
     new = summary(node("a", "ALIVE", stats=True), node("b", "DEAD", stats=False))
-    assert worse(endpoint(NODES), old, new, final=False, rejected_before=0) is None
+    assert worse(endpoint(endpoints.NODE_SUMMARY), old, new, final=False, rejected_before=0) is None
 
 
 def test_node_page_without_hardware_does_not_replace() -> None:
@@ -145,7 +150,13 @@ def test_job_without_datasets_is_not_kept() -> None:
 def test_first_answer_is_taken_as_it_is() -> None:
     """Nothing to compare with."""
     assert (
-        worse(endpoint(PLACEMENT_GROUPS), None, state_answer(), final=False, rejected_before=0)
+        worse(
+            endpoint(endpoints.PLACEMENT_GROUPS),
+            None,
+            state_answer(),
+            final=False,
+            rejected_before=0,
+        )
         is None
     )
 
@@ -182,7 +193,7 @@ def test_huge_answer_is_compared_as_it_is() -> None:
 def test_serve_data_and_train_are_asked_only_when_used() -> None:
     """Their endpoints start drivers in the dashboard and take half a second."""
     seen = Seen()
-    learn(seen, JOBS, [{"job_id": "01000000", "status": "RUNNING"}])
+    learn(seen, endpoints.JOBS, [{"job_id": "01000000", "status": "RUNNING"}])
     names = {one.name for one in endpoints_for(seen)}
     assert not any("serve" in name or "train" in name or "datasets" in name for name in names)
     actors = {
@@ -190,13 +201,13 @@ def test_serve_data_and_train_are_asked_only_when_used() -> None:
         "b": {"className": "_StatsActor", "state": "ALIVE"},
         "c": {"name": "train_v2_state_actor", "state": "ALIVE"},
     }
-    learn(seen, ACTORS, {"data": {"actors": actors}})
+    learn(seen, endpoints.ACTOR_TABLE, {"data": {"actors": actors}})
     names = {one.name for one in endpoints_for(seen)}
-    assert {SERVE, "/api/train/v2/runs/v1", "/api/data/datasets/01000000"} <= names
+    assert {endpoints.SERVE, "/api/train/v2/runs/v1", "/api/data/datasets/01000000"} <= names
     for actor in actors.values():
         actor["state"] = "DEAD"
-    learn(seen, ACTORS, {"data": {"actors": actors}})
-    assert SERVE not in {one.name for one in endpoints_for(seen)}
+    learn(seen, endpoints.ACTOR_TABLE, {"data": {"actors": actors}})
+    assert endpoints.SERVE not in {one.name for one in endpoints_for(seen)}
 
 
 def test_tasks_are_never_asked() -> None:
@@ -222,8 +233,8 @@ def test_kuberay_keeps_these() -> None:
     """The ones whose `fetched_endpoints` its server reads."""
     kept = {one.name for one in ENDPOINTS if is_kept_by_kuberay(one.name)}
     assert kept == {
-        PLACEMENT_GROUPS,
-        SERVE,
+        endpoints.PLACEMENT_GROUPS,
+        endpoints.SERVE,
         "/api/v0/cluster_metadata",
         "/timezone",
     }
@@ -234,4 +245,4 @@ def test_table_has_every_name_once() -> None:
     """Names are keys."""
     names = [one.name for one in ENDPOINTS]
     assert len(names) == len(set(names))
-    assert NODE_LIST in names
+    assert endpoints.NODES in names

@@ -9,7 +9,7 @@ from collector.dashboard_client import (
     MAX_BODY_BYTES,
     Answer,
 )
-from collector.endpoints import ACTORS, JOBS, NODE_LIST, NODES, SERVE
+from storage import endpoints
 from tests.collector.dashboard_double import (
     DATASETS,
     HEAD,
@@ -29,13 +29,20 @@ def test_first_round_keeps_and_ships_what_there_is(tmp_path: Path) -> None:
         async with dashboard() as board:
             poll = poller(tmp_path, board)
             await poll.rounds(2)
-            assert poll.kept(JOBS) == board.answers[JOBS]
+            assert poll.kept(endpoints.JOBS) == board.answers[endpoints.JOBS]
             assert poll.kept("/timezone") == {"offset": "+00:00", "value": "UTC"}
-            assert {JOBS, NODES, ACTORS, NODE_LIST, "/timezone", "/cluster_id"} <= poll.names()
+            assert {
+                endpoints.JOBS,
+                endpoints.NODE_SUMMARY,
+                endpoints.ACTOR_TABLE,
+                endpoints.NODES,
+                "/timezone",
+                "/cluster_id",
+            } <= poll.names()
             assert f"/nodes/{HEAD}" in poll.names()
             assert board.most_at_once == 1, "one request at a time"
             assert board.asked.count("/timezone") == 1, "once is enough"
-            assert SERVE not in board.asked
+            assert endpoints.SERVE not in board.asked
 
     run(test)
 
@@ -48,16 +55,18 @@ def test_unchanged_answer_is_not_shipped_again(tmp_path: Path) -> None:
             poll = poller(tmp_path, board)
             await poll.rounds(2)
             poll.shipped.clear()
-            board.answers[NODES]["data"]["summary"][0]["now"] = 5
+            board.answers[endpoints.NODE_SUMMARY]["data"]["summary"][0]["now"] = 5
             await poll.rounds(2)
-            assert NODES not in poll.names()
-            assert poll.kept(NODES)["data"]["summary"][0]["now"] == 5, "the disk has it at once"
-            board.answers[JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
+            assert endpoints.NODE_SUMMARY not in poll.names()
+            assert poll.kept(endpoints.NODE_SUMMARY)["data"]["summary"][0]["now"] == 5, (
+                "the disk has it at once"
+            )
+            board.answers[endpoints.JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
             await poll.rounds(1, step_s=11)
             await poll.rounds(1, step_s=50)
-            assert [one.name for one in poll.shipped] == [JOBS]
+            assert [one.name for one in poll.shipped] == [endpoints.JOBS]
             await poll.rounds(4)
-            assert NODES in poll.names()
+            assert endpoints.NODE_SUMMARY in poll.names()
 
     run(test)
 
@@ -69,12 +78,12 @@ def test_round_of_a_dying_cluster_is_thrown_away(tmp_path: Path) -> None:
         async with dashboard() as board:
             poll = poller(tmp_path, board)
             await poll.rounds(1)
-            board.answers[ACTORS] = actors(a={"name": "mine", "state": "DEAD"})
-            board.answers[NODE_LIST] = nodes("DEAD")
+            board.answers[endpoints.ACTOR_TABLE] = actors(a={"name": "mine", "state": "DEAD"})
+            board.answers[endpoints.NODES] = nodes("DEAD")
             await poll.rounds(1)
             await poll.snapshots.final_poll()
-            assert poll.kept(ACTORS)["data"]["actors"]["a"]["state"] == "ALIVE"
-            assert poll.kept(NODE_LIST) == nodes("ALIVE")
+            assert poll.kept(endpoints.ACTOR_TABLE)["data"]["actors"]["a"]["state"] == "ALIVE"
+            assert poll.kept(endpoints.NODES) == nodes("ALIVE")
 
     run(test)
 
@@ -84,11 +93,11 @@ def test_answer_of_a_dying_cluster_is_better_than_none(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with dashboard() as board:
-            board.answers[NODE_LIST] = nodes("DEAD")
+            board.answers[endpoints.NODES] = nodes("DEAD")
             poll = poller(tmp_path, board)
             await poll.snapshots.final_poll()
-            assert poll.kept(JOBS) == board.answers[JOBS]
-            assert JOBS in poll.names()
+            assert poll.kept(endpoints.JOBS) == board.answers[endpoints.JOBS]
+            assert endpoints.JOBS in poll.names()
 
     run(test)
 
@@ -101,15 +110,15 @@ def test_final_poll_is_quick_and_ships_everything(tmp_path: Path) -> None:
             poll = poller(tmp_path, board)
             await poll.rounds(2)
             poll.shipped.clear()
-            board.answers[JOBS] = [{"job_id": "02000000", "status": "STOPPED"}]
-            board.answers[NODES]["data"]["summary"][0]["now"] = 7
-            board.delay_s[ACTORS] = 30
+            board.answers[endpoints.JOBS] = [{"job_id": "02000000", "status": "STOPPED"}]
+            board.answers[endpoints.NODE_SUMMARY]["data"]["summary"][0]["now"] = 7
+            board.delay_s[endpoints.ACTOR_TABLE] = 30
             begin = time.monotonic()
             await poll.snapshots.final_poll(budget_s=3)
             assert time.monotonic() - begin < 2.5
-            assert {JOBS, NODES} <= poll.names()
-            assert poll.kept(JOBS)[0]["status"] == "STOPPED"
-            assert poll.kept(ACTORS) == board.answers[ACTORS]
+            assert {endpoints.JOBS, endpoints.NODE_SUMMARY} <= poll.names()
+            assert poll.kept(endpoints.JOBS)[0]["status"] == "STOPPED"
+            assert poll.kept(endpoints.ACTOR_TABLE) == board.answers[endpoints.ACTOR_TABLE]
             assert board.most_at_once > 5
 
     run(test)
@@ -122,14 +131,14 @@ def test_bad_answers_do_not_replace_good_ones(tmp_path: Path) -> None:
         async with dashboard() as board:
             poll = poller(tmp_path, board)
             await poll.rounds(1)
-            board.status[JOBS] = 500
-            board.answers[ACTORS] = {"result": False, "data": {}}
-            board.raw[NODES] = b"<html>"
+            board.status[endpoints.JOBS] = 500
+            board.answers[endpoints.ACTOR_TABLE] = {"result": False, "data": {}}
+            board.raw[endpoints.NODE_SUMMARY] = b"<html>"
             board.raw["/api/version"] = b"x" * (MAX_BODY_BYTES + 1)
             await poll.rounds(1)
-            assert poll.kept(JOBS) == [{"job_id": "02000000", "status": "RUNNING"}]
-            assert poll.kept(ACTORS)["result"] is True
-            assert poll.kept(NODES) == summary()
+            assert poll.kept(endpoints.JOBS) == [{"job_id": "02000000", "status": "RUNNING"}]
+            assert poll.kept(endpoints.ACTOR_TABLE)["result"] is True
+            assert poll.kept(endpoints.NODE_SUMMARY) == summary()
             assert poll.kept("/api/version") is None
 
     run(test)
@@ -140,26 +149,29 @@ def test_serve_and_datasets_are_followed_when_used(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with dashboard() as board:
-            board.answers[ACTORS] = actors(
+            board.answers[endpoints.ACTOR_TABLE] = actors(
                 a={"name": "SERVE_CONTROLLER_ACTOR", "state": "ALIVE"},
                 b={"name": "datasets_stats_actor", "state": "ALIVE"},
             )
-            board.answers[SERVE] = {"applications": {"app": {"status": "RUNNING"}}}
+            board.answers[endpoints.SERVE] = {"applications": {"app": {"status": "RUNNING"}}}
             board.answers[DATASETS] = {"datasets": [{"dataset": "d", "state": "RUNNING"}]}
             poll = poller(tmp_path, board)
             await poll.rounds(2)
-            assert {SERVE, DATASETS} <= poll.names()
-            board.answers[SERVE] = {"applications": {}}
+            assert {endpoints.SERVE, DATASETS} <= poll.names()
+            board.answers[endpoints.SERVE] = {"applications": {}}
             board.answers[DATASETS] = {"datasets": [{"dataset": "d", "state": "FINISHED"}]}
-            board.answers[JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
+            board.answers[endpoints.JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
             await poll.rounds(2)
-            assert poll.kept(SERVE)["applications"] != {}
+            assert poll.kept(endpoints.SERVE)["applications"] != {}
             assert poll.kept(DATASETS)["datasets"][0]["state"] == "FINISHED"
             asked = board.asked.count(DATASETS)
             await poll.rounds(3)
             assert board.asked.count(DATASETS) == asked
             await poll.snapshots.final_poll()
-            assert "app" in poll.kept(SERVE)["applications"] or board.asked.count(SERVE) > 3
+            assert (
+                "app" in poll.kept(endpoints.SERVE)["applications"]
+                or board.asked.count(endpoints.SERVE) > 3
+            )
 
     run(test)
 
@@ -173,15 +185,15 @@ def test_costly_endpoint_is_asked_seldomer(tmp_path: Path) -> None:
             real = poll.snapshots._client.get
 
             async def slow(name: str, *, timeout_s: float) -> Answer:
-                if name == JOBS:
+                if name == endpoints.JOBS:
                     poll.clock[0] += 3.0
                 return await real(name, timeout_s=timeout_s)
 
             poll.snapshots._client.get = slow  # type: ignore[method-assign]
             await poll.rounds(1)
             await poll.rounds(5, step_s=10)
-            assert board.asked.count(JOBS) == 1
+            assert board.asked.count(endpoints.JOBS) == 1
             await poll.rounds(1)
-            assert board.asked.count(JOBS) == 2
+            assert board.asked.count(endpoints.JOBS) == 2
 
     run(test)

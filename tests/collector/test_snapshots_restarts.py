@@ -14,9 +14,9 @@ from collector.dashboard_client import (
     CredentialsError,
     DashboardCredentials,
 )
-from collector.endpoints import JOBS
 from collector.snapshot_files import Snapshot, put_snapshot
 from collector.snapshots import session_folder, ship_leftover_snapshots
+from storage import endpoints
 from storage.backend import read_all
 from storage.layout import endpoint_key, snapshot_key
 from storage.local import LocalBackend
@@ -39,13 +39,13 @@ def test_final_poll_with_the_dashboard_gone_ships_the_last_answers(tmp_path: Pat
             poll = poller(tmp_path, board)
             await poll.rounds(2, step_s=11)
             poll.shipped.clear()
-            board.answers[JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
+            board.answers[endpoints.JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
             await poll.rounds(1, step_s=11)
             assert poll.shipped == []
         begin = time.monotonic()
         await poll.snapshots.final_poll()
         assert time.monotonic() - begin < 2.5
-        assert poll.names() == {JOBS}
+        assert poll.names() == {endpoints.JOBS}
         await poll.snapshots.close()
 
     run(test)
@@ -59,9 +59,9 @@ def test_dashboard_of_another_session_is_not_believed(tmp_path: Path) -> None:
             poll = poller(tmp_path, board)
             await poll.rounds(1)
             board.answers["/cluster_id"] = {"result": True, "data": {"clusterId": "c2"}}
-            board.answers[JOBS] = [{"job_id": "09000000", "status": "RUNNING"}]
+            board.answers[endpoints.JOBS] = [{"job_id": "09000000", "status": "RUNNING"}]
             await poll.rounds(2)
-            assert poll.kept(JOBS) == [{"job_id": "02000000", "status": "RUNNING"}]
+            assert poll.kept(endpoints.JOBS) == [{"job_id": "02000000", "status": "RUNNING"}]
             poll.snapshots.change_session(
                 session_name="session_next", node_id=HEAD, sink=poll.shipped.append
             )
@@ -69,7 +69,7 @@ def test_dashboard_of_another_session_is_not_believed(tmp_path: Path) -> None:
             await poll.rounds(1)
             assert "/timezone" in board.asked, "once per session"
             folder = session_folder(tmp_path / "snapshots" / "session_next")
-            envelope = folder.read(JOBS)
+            envelope = folder.read(endpoints.JOBS)
             assert envelope is not None
             assert json.loads(bytes(envelope.body))[0]["job_id"] == "09000000"
 
@@ -90,7 +90,7 @@ def test_polling_begins_when_the_dashboard_does(
         assert poll.shipped == []
         async with dashboard() as board:
             poll.snapshots._client._url = board.url
-            while JOBS not in poll.names():
+            while endpoints.JOBS not in poll.names():
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         assert not task.done(), "the dashboard's end does not end the polling"
@@ -111,17 +111,19 @@ def test_killed_collector_leaves_what_the_next_one_ships(tmp_path: Path) -> None
             backend = LocalBackend(tmp_path / "store")
             for snapshot in poll.shipped:
                 put_snapshot(backend, REF, snapshot)
-            board.answers[JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
+            board.answers[endpoints.JOBS] = [{"job_id": "02000000", "status": "SUCCEEDED"}]
             await poll.rounds(1, step_s=11)
             left: list[Snapshot] = []
             assert ship_leftover_snapshots(tmp_path / "snapshots" / SESSION, left.append) > 0
-            assert [one.name for one in left if one.name == JOBS] == [JOBS]
+            assert [one.name for one in left if one.name == endpoints.JOBS] == [endpoints.JOBS]
             assert "/timezone" not in [one.name for one in left]
             for snapshot in left:
                 put_snapshot(backend, REF, snapshot)
-            envelope = decode_snapshot(read_all(backend, snapshot_key(REF, JOBS), max_bytes=10**6))
-            assert json.loads(bytes(envelope.body)) == board.answers[JOBS]
-            assert (envelope.name, envelope.status) == (JOBS, 200)
+            envelope = decode_snapshot(
+                read_all(backend, snapshot_key(REF, endpoints.JOBS), max_bytes=10**6)
+            )
+            assert json.loads(bytes(envelope.body)) == board.answers[endpoints.JOBS]
+            assert (envelope.name, envelope.status) == (endpoints.JOBS, 200)
             kept = read_all(backend, endpoint_key(REF, "/timezone"), max_bytes=10**6)
             assert json.loads(kept) == {"offset": "+00:00", "value": "UTC"}
             assert ship_leftover_snapshots(tmp_path / "snapshots" / SESSION, left.append) == 0
@@ -136,10 +138,10 @@ def test_restarted_collector_does_not_lose_a_full_answer(tmp_path: Path) -> None
         async with dashboard() as board:
             first = poller(tmp_path, board)
             await first.rounds(1)
-            board.answers[JOBS] = []
+            board.answers[endpoints.JOBS] = []
             second = poller(tmp_path, board)
             await second.rounds(1)
-            assert second.kept(JOBS) == [{"job_id": "02000000", "status": "RUNNING"}]
+            assert second.kept(endpoints.JOBS) == [{"job_id": "02000000", "status": "RUNNING"}]
 
     run(test)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from collector.options import OPTIONS as COLLECTOR_OPTIONS
 from historyserver.settings import KUBERAY_OPTIONS, SERVER_OPTIONS
-from storage.options import Option, markdown
+from storage.program.options import Option, markdown
 from storage.settings import STORAGE_OPTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from storage.options import load
+from storage.program.options import load
 from storage.settings import STORAGE_OPTIONS
 from tests.docs.configuration import PAGE, SECTIONS, page
 

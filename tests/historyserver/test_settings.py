@@ -12,7 +12,7 @@ import pytest
 
 from historyserver.cli import main
 from historyserver.settings import read_settings
-from storage.options import OptionError
+from storage.program.options import OptionError
 from tests.harness.compiled_samples import SESSIONS, kuberay_samples
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from storage.backend import Backend, ConfigError
-from storage.options import OptionError, load
+from storage.program.options import OptionError, load
 from storage.settings import STORAGE_OPTIONS, open_backend
 
 

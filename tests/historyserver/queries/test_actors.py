@@ -12,8 +12,9 @@ import pytest
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.closing import Closing
 from historyserver.folding.records import ActorRecord
-from historyserver.queries import actors, snapshots
+from historyserver.queries import actors
 from historyserver.queries.options import EQUAL, Filter, ListOptions
+from storage import endpoints
 from tests.historyserver.queries.ray_answers import live
 from tests.historyserver.queries.session_builder import (
     END_MS,
@@ -114,7 +115,7 @@ def test_snapshot_adds_what_events_do_not_tell(tmp_path: Path) -> None:
     session = build(
         tmp_path / "s",
         actors=[record()],
-        snapshots={(snapshots.ACTOR_TABLE, ACTOR): {**body, "actorId": ACTOR}},
+        snapshots={(endpoints.ACTOR_TABLE, ACTOR): {**body, "actorId": ACTOR}},
     )
     actor = one(session)
     assert (actor["numExecutedTasks"], actor["mem"]) == (body["numExecutedTasks"], body["mem"])
@@ -139,7 +140,7 @@ def test_death_that_only_a_snapshot_tells_is_believed(tmp_path: Path) -> None:
     Closing(END_MS).close_actor(actor)
     died = live("logical_actor_detail_DEAD")["data"]["detail"]
     session = build(
-        tmp_path / "s", actors=[actor], snapshots={(snapshots.ACTOR_TABLE, ACTOR): died}
+        tmp_path / "s", actors=[actor], snapshots={(endpoints.ACTOR_TABLE, ACTOR): died}
     )
     assert "ray.kill" in one(session)["exitDetail"]
     assert one(session)["endTime"] == died["endTime"]
@@ -154,7 +155,7 @@ def test_times_of_a_snapshot_are_gcs_own(tmp_path: Path) -> None:
         ({**gcs, "numRestarts": "0"}, (START_MS, START_MS + 5000, START_MS + 5000.0)),
     ):
         path = tmp_path / "-".join(map(str, expected))
-        kept = {(snapshots.ACTOR_TABLE, ACTOR): numbers}
+        kept = {(endpoints.ACTOR_TABLE, ACTOR): numbers}
         actor = one(build(path, actors=[record()], snapshots=kept))
         assert (actor["startTime"], actor["endTime"], actor["timestamp"]) == expected
 
@@ -172,7 +173,7 @@ def test_actor_that_never_lived_has_no_timestamp(tmp_path: Path) -> None:
 def test_actor_known_from_one_snapshot_shows_in_both_views(tmp_path: Path) -> None:
     """Its events were lost; neither view may lack it."""
     table = live("logical_actor_detail_DEAD")["data"]["detail"]
-    session = build(tmp_path / "a", snapshots={(snapshots.ACTOR_TABLE, table["actorId"]): table})
+    session = build(tmp_path / "a", snapshots={(endpoints.ACTOR_TABLE, table["actorId"]): table})
     row = state_row(session)
     assert (row["actor_id"], row["state"], row["class_name"]) == (
         table["actorId"],
@@ -180,7 +181,7 @@ def test_actor_known_from_one_snapshot_shows_in_both_views(tmp_path: Path) -> No
         table["className"],
     )
     state = live("state_actors")["data"]["result"]["result"][0]
-    session = build(tmp_path / "b", snapshots={(snapshots.STATE_ACTORS, state["actor_id"]): state})
+    session = build(tmp_path / "b", snapshots={(endpoints.ACTORS, state["actor_id"]): state})
     entry = one(session, state["actor_id"])
     assert (entry["actorId"], entry["className"]) == (state["actor_id"], state["class_name"])
     assert set(entry) >= set(live("logical_actor_detail_DEAD")["data"]["detail"])

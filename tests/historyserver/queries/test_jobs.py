@@ -10,8 +10,9 @@ import pytest
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.closing import Closing
 from historyserver.folding.records import ActorRecord, JobRecord, NodeRecord
-from historyserver.queries import jobs, snapshots
+from historyserver.queries import jobs
 from historyserver.queries.options import EQUAL, Filter, ListOptions
+from storage import endpoints
 from tests.historyserver.queries.ray_answers import live
 from tests.historyserver.queries.session_builder import END_MS, JOB, NODE_A, START_MS, build
 
@@ -155,7 +156,7 @@ def test_final_snapshot_is_the_dashboards_own_word(tmp_path: Path) -> None:
         tmp_path / "s",
         jobs=[driver()],
         cluster_events=[completed("SUCCEEDED")],
-        snapshots={(snapshots.JOBS, "sub-1"): kept},
+        snapshots={(endpoints.JOBS, "sub-1"): kept},
     )
     assert only(session) == kept
 
@@ -167,7 +168,7 @@ def test_snapshot_older_than_the_end_gives_way(tmp_path: Path) -> None:
         tmp_path / "s",
         jobs=[driver()],
         cluster_events=[completed("FAILED", "boom")],
-        snapshots={(snapshots.JOBS, "sub-1"): kept},
+        snapshots={(endpoints.JOBS, "sub-1"): kept},
     )
     job = only(session)
     assert (job["status"], job["message"]) == ("FAILED", "boom")
@@ -180,7 +181,7 @@ def test_submission_without_driver_is_visible(tmp_path: Path) -> None:
     job = only(build(tmp_path / "a", cluster_events=[STARTED, failed]))
     assert (job["submission_id"], job["job_id"], job["status"]) == ("sub-1", None, "FAILED")
     pending = {**live("jobs_list")[0], "job_id": None, "status": "PENDING", "driver_info": None}
-    kept = {(snapshots.JOBS, "labjob2"): pending}
+    kept = {(endpoints.JOBS, "labjob2"): pending}
     job = only(build(tmp_path / "b", snapshots=kept))
     assert (job["submission_id"], job["status"]) == ("labjob2", "FAILED")
     assert "PENDING" in job["message"]

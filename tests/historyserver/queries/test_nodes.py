@@ -10,8 +10,9 @@ import pytest
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.closing import Closing
 from historyserver.folding.records import ActorRecord, NodeRecord, WorkerRecord
-from historyserver.queries import cluster, nodes, snapshots, workers
+from historyserver.queries import cluster, nodes, workers
 from historyserver.queries.options import ListOptions
+from storage import endpoints
 from tests.historyserver.queries.ray_answers import live
 from tests.historyserver.queries.session_builder import (
     END_MS,
@@ -115,9 +116,9 @@ def test_snapshot_gives_the_hardware_and_events_the_state(tmp_path: Path) -> Non
         tmp_path / "s",
         nodes=[head()],
         snapshots={
-            (snapshots.NODE_SUMMARY, NODE_A): kept,
-            (snapshots.NODE_SUMMARY, ""): texts,
-            (snapshots.node_detail(NODE_A), ""): detail,
+            (endpoints.NODE_SUMMARY, NODE_A): kept,
+            (endpoints.NODE_SUMMARY, ""): texts,
+            (endpoints.node_detail(NODE_A), ""): detail,
         },
     )
     answer = nodes.node_summary(session)["data"]
@@ -172,7 +173,7 @@ def test_cluster_answers_without_any_data(tmp_path: Path) -> None:
 def test_workers_come_from_events_and_snapshots(tmp_path: Path, known: bool) -> None:
     """A worker's own end stands; one that outlived the session is closed."""
     row = live("state_workers")["data"]["result"]["result"][2]
-    kept = {(snapshots.STATE_WORKERS, WORKER): {**row, "worker_id": WORKER}} if known else {}
+    kept = {(endpoints.WORKERS, WORKER): {**row, "worker_id": WORKER}} if known else {}
     died = WorkerRecord(worker_id="dd" * 28, pid=9, exit_type="USER_ERROR", exit_detail="boom",
                         end_ms=START_MS + 1)  # fmt: skip
     alive = WorkerRecord(worker_id=WORKER, node_id=NODE_A, pid=8, ip_address="10.0.0.1")

@@ -18,28 +18,28 @@ from historyserver.queries import (
     objects,
     placement_groups,
     runtime_envs,
-    snapshots,
     workers,
 )
 from historyserver.queries.options import Filter, ListOptions
+from storage import endpoints
 from tests.historyserver.queries.session_builder import JOB, NODE_A, WORKER, build
 
 ACTOR = "ac" * 16
 ALL = ListOptions(detail=True, limit=10_000)
 ODD = [None, 5, True, 1.5, "x", "\0", "9" * 30, "😀", [], [None], {}, {"a": {"b": 1}}]
 COLLECTIONS = {
-    snapshots.ACTOR_TABLE: (ACTOR, fitting.ACTOR_TABLE),
-    snapshots.STATE_ACTORS: (ACTOR, fitting.STATE_ACTORS),
-    snapshots.NODE_SUMMARY: (NODE_A, fitting.NODE_SUMMARY),
-    snapshots.STATE_NODES: (NODE_A, fitting.STATE_NODES),
-    snapshots.STATE_WORKERS: (WORKER, fitting.STATE_WORKERS),
-    snapshots.STATE_PLACEMENT_GROUPS: ("9a" * 18, fitting.PLACEMENT_GROUPS),
-    snapshots.JOBS: (JOB, fitting.JOBS),
+    endpoints.ACTOR_TABLE: (ACTOR, fitting.ACTOR_TABLE),
+    endpoints.ACTORS: (ACTOR, fitting.STATE_ACTORS),
+    endpoints.NODE_SUMMARY: (NODE_A, fitting.NODE_SUMMARY),
+    endpoints.NODES: (NODE_A, fitting.STATE_NODES),
+    endpoints.WORKERS: (WORKER, fitting.STATE_WORKERS),
+    endpoints.PLACEMENT_GROUPS: ("9a" * 18, fitting.PLACEMENT_GROUPS),
+    endpoints.JOBS: (JOB, fitting.JOBS),
 }
 WHOLE = [
-    snapshots.STATE_OBJECTS, snapshots.STATE_RUNTIME_ENVS, snapshots.CLUSTER_STATUS,
-    snapshots.CLUSTER_STATUS_TEXT, snapshots.CLUSTER_METADATA, snapshots.COMPONENT_ACTIVITIES,
-    snapshots.NODE_SUMMARY, snapshots.node_detail(NODE_A),
+    endpoints.OBJECTS, endpoints.RUNTIME_ENVS, endpoints.CLUSTER_STATUS,
+    endpoints.CLUSTER_STATUS_TEXT, endpoints.CLUSTER_METADATA, endpoints.COMPONENT_ACTIVITIES,
+    endpoints.NODE_SUMMARY, endpoints.node_detail(NODE_A),
 ]  # fmt: skip
 
 
@@ -115,6 +115,6 @@ def test_answers_of_any_shape_are_answered(tmp_path: Path, body: object) -> None
 def test_an_odd_field_does_not_hide_the_others(tmp_path: Path) -> None:
     """Only what is of another kind goes."""
     entry = {"className": "A", "pid": "x", "numRestarts": [], "reprName": "it"}
-    session = session_with(tmp_path, {(snapshots.ACTOR_TABLE, ACTOR): entry})
+    session = session_with(tmp_path, {(endpoints.ACTOR_TABLE, ACTOR): entry})
     found = actors.actor_detail(session, ACTOR)["data"]["detail"]
     assert (found["reprName"], found["pid"], found["numRestarts"]) == ("it", 0, "0")

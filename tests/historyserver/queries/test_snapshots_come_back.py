@@ -17,10 +17,10 @@ from historyserver.queries import (
     objects,
     placement_groups,
     runtime_envs,
-    snapshots,
     workers,
 )
 from historyserver.queries.options import EQUAL, NOT_EQUAL, Filter, ListOptions
+from storage import endpoints
 from tests.historyserver.queries.ray_answers import as_snapshot, live
 from tests.historyserver.queries.session_builder import build
 
@@ -28,17 +28,17 @@ DETAIL = ListOptions(detail=True, limit=10_000)
 PLAIN = ListOptions()
 
 KEPT = {
-    snapshots.STATE_ACTORS: "state_actors",
-    snapshots.STATE_NODES: "state_nodes",
-    snapshots.STATE_WORKERS: "state_workers",
-    snapshots.STATE_OBJECTS: "state_objects",
-    snapshots.STATE_RUNTIME_ENVS: "state_runtime_envs",
-    snapshots.STATE_PLACEMENT_GROUPS: "state_placement_groups",
-    snapshots.JOBS: "jobs_list",
-    snapshots.CLUSTER_STATUS: "cluster_status",
-    snapshots.CLUSTER_STATUS_TEXT: "cluster_status_format1",
-    snapshots.CLUSTER_METADATA: "cluster_metadata",
-    snapshots.COMPONENT_ACTIVITIES: "component_activities",
+    endpoints.ACTORS: "state_actors",
+    endpoints.NODES: "state_nodes",
+    endpoints.WORKERS: "state_workers",
+    endpoints.OBJECTS: "state_objects",
+    endpoints.RUNTIME_ENVS: "state_runtime_envs",
+    endpoints.PLACEMENT_GROUPS: "state_placement_groups",
+    endpoints.JOBS: "jobs_list",
+    endpoints.CLUSTER_STATUS: "cluster_status",
+    endpoints.CLUSTER_STATUS_TEXT: "cluster_status_format1",
+    endpoints.CLUSTER_METADATA: "cluster_metadata",
+    endpoints.COMPONENT_ACTIVITIES: "component_activities",
 }
 
 
@@ -145,7 +145,7 @@ def test_without_snapshots_lists_are_empty_not_errors(tmp_path: Path) -> None:
 def test_what_a_snapshot_saw_alive_is_closed_when_the_session_is_over(tmp_path: Path) -> None:
     """Actors, nodes and workers without events cannot outlive the session."""
     kept: dict[tuple[str, str], Any] = {}
-    for name in (snapshots.STATE_ACTORS, snapshots.STATE_NODES, snapshots.STATE_WORKERS):
+    for name in (endpoints.ACTORS, endpoints.NODES, endpoints.WORKERS):
         kept |= as_snapshot(name, live(KEPT[name]))
     over = build(tmp_path / "over", snapshots=kept, state="ended")
     found = actors.list_actors(over, DETAIL)["data"]["result"]["result"]

@@ -13,34 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storage.option_values import (
-    boolean,
-    choice,
-    dns1123,
-    duration_s,
-    integer,
-    port,
-    size_bytes,
-    text,
-)
-
-__all__ = [
-    "HELP_FLAGS",
-    "VERSION_FLAGS",
-    "Option",
-    "OptionError",
-    "boolean",
-    "choice",
-    "dns1123",
-    "duration_s",
-    "help_text",
-    "integer",
-    "load",
-    "markdown",
-    "port",
-    "size_bytes",
-    "text",
-]
+from storage.program.option_values import boolean
 
 HELP_FLAGS = frozenset({"-h", "-help", "--help"})
 VERSION_FLAGS = frozenset({"-version", "--version"})

@@ -9,21 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.options import (
-    Option,
-    OptionError,
+from storage.program.option_values import (
     boolean,
     choice,
     dns1123,
     duration_s,
-    help_text,
     integer,
-    load,
-    markdown,
     port,
     size_bytes,
     text,
 )
+from storage.program.options import Option, OptionError, help_text, load, markdown
 
 OPTIONS = (
     Option(

@@ -12,6 +12,28 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
+from storage.program.option_values import text
+from storage.program.options import Option
+
+LOG_OPTIONS: tuple[Option, ...] = (
+    Option(
+        name="log-level",
+        default="info",
+        help="Which messages are logged.",
+        parse=text,
+        env=("LOG_LEVEL",),
+        choices=("debug", "info", "warning", "error"),
+    ),
+    Option(
+        name="log-format",
+        default="auto",
+        help="`auto` is text on a terminal and JSON elsewhere.",
+        parse=text,
+        env=("LOG_FORMAT",),
+        choices=("auto", "json", "text"),
+    ),
+)
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -64,5 +86,3 @@ def set_up(*, level: str, style: str, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # aiohttp quotes parts of malformed requests in its messages.
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
