@@ -12,8 +12,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from collector.dashboard_client import CredentialsError
-from collector.lifecycle import Collector, StartError
+from collector.dashboard.client import CredentialsError
+from collector.lifecycle.collector import Collector, StartError
 from collector.options import OPTIONS
 from collector.settings import read_settings
 from storage.backend import ConfigError

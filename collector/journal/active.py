@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.segments import Segment
+from collector.journal.segments import Segment
 from storage.layout import Category
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from collector.journal.active import ActiveSegment, SegmentKey
 from collector.journal.recovery import PENDING_NODE, last_lines, recover
+from collector.journal.segments import HOT_BLOCK_BYTES, HotBlock, Segment, category_path
 from collector.metrics import CollectorMetrics
-from collector.segments import HOT_BLOCK_BYTES, HotBlock, Segment, category_path
 from storage.layout import Category
 
 log = logging.getLogger(__name__)

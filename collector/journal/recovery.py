@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.segments import Segment
+from collector.journal.segments import Segment
 from storage.layout import JOB_EVENTS, NODE_EVENTS, Category, is_ray_node_id, is_session_name
 
 log = logging.getLogger(__name__)

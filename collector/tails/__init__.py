@@ -1,6 +1,6 @@
 """Ray's log files: which there are, which is which after a rotation, and their compressed frames.
 
-`LogTails` is used by `collector.live`, which stores what it yields. Nothing here knows of
+`LogTails` is used by `collector.shipping.session_shipping`, which stores what it yields. Nothing here knows of
 storage, of events or of what the logs say.
 """
 

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from collector.sessions import RaySession
+from collector.ray_session import RaySession
 from collector.tails.descriptors import Descriptors
 from collector.tails.files import FileId, SeenFile, SkipReason, list_logs
 from collector.tails.frames import FRAME_RAW_BYTES, LogFrameData, compress, cut_at_line_end

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from collector.background import in_daemon_thread, repeat
+from collector.intake.ledger import BatchCounts, Ledger
 from collector.journal.recovery import PENDING_NODE
-from collector.ledger import BatchCounts, Ledger
+from collector.lifecycle.background import in_daemon_thread, repeat
 from collector.metrics import CollectorMetrics
 from tests.collector.events import NODE, OLD_SESSION, OTHER_NODE, SESSION
 

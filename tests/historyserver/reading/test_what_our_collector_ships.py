@@ -10,7 +10,7 @@ from historyserver.reading.locate import locate, relocating
 from historyserver.reading.logs import read_log
 from historyserver.reading.source import SessionSource
 from storage.local import LocalBackend
-from tests.collector.shipping_kit import REF, Rig, event_line, eventually
+from tests.collector.shipping.shipping_kit import REF, Rig, event_line, eventually
 
 LINES = [event_line(number) for number in range(200)]
 LOG = b"".join(b"line %d of a log\n" % number for number in range(20_000))
