@@ -61,6 +61,11 @@ class Settings:
         """Whether this is the head's collector, which alone takes snapshots and ends sessions."""
         return self.role == "Head"
 
+    @property
+    def events_are_open(self) -> bool:
+        """Whether other machines can reach the events port."""
+        return self.collect_events and not ipaddress.ip_address(self.events_address).is_loopback
+
     def ref(self, session: str) -> SessionRef:
         """The session of this cluster with this name."""
         return SessionRef(self.namespace, self.cluster, session, self.owner_kind, self.owner_name)

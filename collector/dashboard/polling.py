@@ -29,7 +29,7 @@ from collector.dashboard.judging import (
     worse,
 )
 from collector.dashboard.kept_answers import Snapshot, SnapshotFolder, verbatim
-from collector.shipping.metrics import ShippingMetrics
+from collector.dashboard.metrics import DashboardMetrics
 from storage import endpoints
 from storage.wire import SnapshotEnvelope, json_body
 
@@ -103,13 +103,13 @@ class Snapshots:
         node_id: str,
         sink: Sink,
         additional: Sequence[str] = (),
-        metrics: ShippingMetrics | None = None,
+        metrics: DashboardMetrics | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._client = DashboardClient(dashboard_url, credentials)
         self._directory, self._additional = directory, tuple(additional)
-        self._metrics = metrics if metrics is not None else ShippingMetrics()
+        self._metrics = metrics if metrics is not None else DashboardMetrics()
         self._monotonic, self._now_ms = monotonic, now_ms
         self._busy = asyncio.Lock()
         self._ending = False

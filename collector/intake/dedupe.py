@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 DIGEST_BYTES = 16
-DEFAULT_GENERATION = 50_000
+DEFAULT_CAPACITY = 50_000
 
 
 def digest(event_id: str) -> bytes:
@@ -21,14 +21,14 @@ def digest(event_id: str) -> bytes:
 
 
 class Window:
-    """At least the last `generation` digests, at most twice as many, in two sets.
+    """At least the last `capacity` digests, at most twice as many, in two sets.
 
     When the young set is full it becomes the old one, and the old one is forgotten: no
     per-entry bookkeeping, and a bound on memory (about 10 MB at the default).
     """
 
-    def __init__(self, generation: int = DEFAULT_GENERATION) -> None:
-        self._generation = generation
+    def __init__(self, capacity: int = DEFAULT_CAPACITY) -> None:
+        self._capacity = capacity
         self._young: set[bytes] = set()
         self._old: set[bytes] = set()
 
@@ -42,7 +42,7 @@ class Window:
         """Remember these; called only when their events are on disk."""
         for digest in digests:
             self._young.add(digest)
-            if len(self._young) >= self._generation:
+            if len(self._young) >= self._capacity:
                 self._old = self._young
                 self._young = set()
 
@@ -60,7 +60,7 @@ class Window:
         """Add what `save` wrote; a missing or torn file gives what it has."""
         try:
             with path.open("rb") as file:
-                data = file.read(2 * self._generation * DIGEST_BYTES)
+                data = file.read(2 * self._capacity * DIGEST_BYTES)
         except FileNotFoundError:
             return
         whole = len(data) - len(data) % DIGEST_BYTES

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from collector.dashboard.metrics import DashboardMetrics
 from collector.dashboard.polling import DashboardCredentials, Snapshots, ship_leftover_snapshots
 from collector.lifecycle.following import FollowedSession
 from collector.settings import Settings
-from collector.shipping.metrics import ShippingMetrics
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class Dashboard:
     """
 
     def __init__(
-        self, settings: Settings, *, env: Mapping[str, str], metrics: ShippingMetrics
+        self, settings: Settings, *, env: Mapping[str, str], metrics: DashboardMetrics
     ) -> None:
         self._settings = settings
         self._credentials = DashboardCredentials.from_env(env)

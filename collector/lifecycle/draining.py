@@ -14,16 +14,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from collector.intake.http import Intake
 from collector.lifecycle.following import FollowedSession
-from collector.lifecycle.leftovers import Leftovers
+from collector.lifecycle.session_follower import QUIET_S, SessionFollower
 from collector.ray_session import Raylet, probe_raylet
 from collector.settings import Settings
-from collector.shipping.markers import EndReason
+from collector.shipping.markers import SessionEndReason
 from collector.shipping.uploads import Shipper
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,6 @@ MARGIN_S = 2.0
 """Of the grace period left for the process to end in."""
 WAITING_SHARE = 0.4
 """Of the grace period, spent at most on waiting for Ray's end: shipping needs the rest."""
-QUIET_S = 3.0
 POST_QUIET_S = 0.5
 HURRY_S = 5.0
 FINAL_POLL_S = 2.0
@@ -48,16 +47,9 @@ class Drain:
 
     settings: Settings
     intake: Intake
-    current: Callable[[], FollowedSession | None]
-    release: Callable[[], None]
-    """Called when the followed session is finished."""
-    follow: Callable[[], Awaitable[None]]
-    """A last look for a session, for one that began a moment ago."""
-    raylet_seen_s: Callable[[], float]
-    """When the raylet was last seen alive, on the monotonic clock."""
+    follower: SessionFollower
     loops: Sequence[asyncio.Task[None]]
     final_poll: Callable[[float], Coroutine[Any, Any, None]]
-    leftovers: Leftovers
     shipper: Shipper
     hurry: asyncio.Event
     start_s: float
@@ -71,11 +63,11 @@ async def drain(parts: Drain) -> None:
         loop.cancel()
     await asyncio.gather(*parts.loops, return_exceptions=True)
     try:
-        await parts.follow()
+        await parts.follower.look()
     except Exception:
         log.exception("last look for a session failed")
     poll = asyncio.create_task(parts.final_poll(FINAL_POLL_S))
-    followed = parts.current()
+    followed = parts.follower.current
     await _until_ray_is_gone(parts, followed, parts.start_s + grace_s * WAITING_SHARE)
     await asyncio.gather(poll, return_exceptions=True)
     parts.intake.close()
@@ -100,7 +92,7 @@ async def _until_ray_is_gone(
     Quiet logs count only when the raylet has been gone as long: the other processes of an
     idle Ray write their last lines up to 2.4 s after the raylet's end.
     """
-    seen_s = parts.raylet_seen_s()
+    seen_s = parts.follower.raylet_seen_s
     while time.monotonic() < until_s and not parts.hurry.is_set():
         if followed is not None:
             raylet = await asyncio.to_thread(probe_raylet, followed.session.session_dir)
@@ -121,16 +113,17 @@ def _is_quiet(parts: Drain, followed: FollowedSession, raylet_seen_s: float) -> 
 
 
 async def _finish_all(parts: Drain, followed: FollowedSession | None, deadline_s: float) -> None:
+    leftovers = parts.follower.leftovers
     if followed is not None:
-        await parts.leftovers.finish(followed, EndReason.DRAINED, deadline_s=deadline_s)
-        parts.release()
+        await leftovers.finish(followed, SessionEndReason.DRAINED, deadline_s=deadline_s)
+        parts.follower.release()
     for _ in range(ROUNDS):
-        if not await parts.leftovers.drain(deadline_s=deadline_s):
+        if not await leftovers.drain(deadline_s=deadline_s):
             break
         await asyncio.sleep(min(ROUND_PAUSE_S, max(0.0, deadline_s - time.monotonic())))
-    if parts.leftovers.running:
+    if leftovers.running:
         left_s = max(0.1, deadline_s - time.monotonic())
-        await asyncio.wait(parts.leftovers.running, timeout=left_s)
+        await asyncio.wait(leftovers.running, timeout=left_s)
 
 
 async def _shorten(parts: Drain, deadline_s: float) -> None:

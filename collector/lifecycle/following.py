@@ -20,9 +20,10 @@ from collector.lifecycle.background import in_daemon_thread
 from collector.metrics import CollectorMetrics
 from collector.ray_session import RaySession, last_activity_ms
 from collector.settings import Settings
-from collector.shipping.markers import EndReason, SessionMarkers
+from collector.shipping.markers import SessionEndReason, SessionMarkers
 from collector.shipping.metrics import ShippingMetrics
-from collector.shipping.session_shipping import SessionShipping, ShippingSettings
+from collector.shipping.parts import ShippingParts, ShippingSettings
+from collector.shipping.session_shipping import SessionShipping
 from collector.shipping.uploads import Shipper, Urgency
 
 log = logging.getLogger(__name__)
@@ -68,17 +69,18 @@ class FollowedSession:
         self._marker_lock = threading.Lock()
         self._started = self._over = False
         self.shipping = SessionShipping(
-            ref=settings.ref(session.session_name),
-            session=session,
-            role=settings.role.lower(),
-            collector_version=parts.version,
-            journal=parts.journal,
-            shipper=parts.shipper,
-            state_dir=settings.data_dir / "shipping",
-            counted=partial(parts.ledger.take, *self.pair),
-            settings=ShippingSettings(),
-            collect_logs=settings.collect_logs and with_logs,
-            metrics=parts.shipping_metrics,
+            ShippingParts(
+                ref=settings.ref(session.session_name),
+                session=session,
+                role=settings.role.lower(),
+                collector_version=parts.version,
+                journal=parts.journal,
+                shipper=parts.shipper,
+                state_dir=settings.data_dir / "shipping",
+                counted=partial(parts.ledger.take, *self.pair),
+                collect_logs=settings.collect_logs and with_logs,
+                metrics=parts.shipping_metrics,
+            )
         )
         self._markers = SessionMarkers(
             parts.shipper.backend,
@@ -102,7 +104,7 @@ class FollowedSession:
 
     async def finish(
         self,
-        reason: EndReason,
+        reason: SessionEndReason,
         *,
         deadline_s: float,
         ended_ms: int | None = None,
@@ -150,7 +152,7 @@ class FollowedSession:
             await asyncio.to_thread(remember, parts.settings.data_dir, self.pair)
         return report.complete and marked
 
-    def _write_end(self, reason: EndReason, when_ms: int, *, late: bool) -> None:
+    def _write_end(self, reason: SessionEndReason, when_ms: int, *, late: bool) -> None:
         with self._marker_lock:
             self._over = True
             if not self._started:

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import Protocol
 
 from collector.journal.recovery import PENDING_NODE
 from collector.lifecycle.following import (
@@ -22,7 +23,7 @@ from collector.lifecycle.following import (
     is_finished,
 )
 from collector.ray_session import node_id_of_port_files, old_sessions, session_of
-from collector.shipping.markers import EndReason
+from collector.shipping.markers import SessionEndReason
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,18 @@ PATIENCE_S = 24 * 3600.0
 """While the collector runs on, a session is tried to be finished as long as it takes."""
 
 
+class FollowerView(Protocol):
+    """What is being followed, as far as the leftovers must know."""
+
+    @property
+    def pair(self) -> NodePair | None:
+        """The session and node that are followed."""
+
+    @property
+    def newest(self) -> str | None:
+        """The newest session known, followed or ended."""
+
+
 class Leftovers:
     """Finds sessions that are over and not finished, and finishes them one after the other.
 
@@ -39,8 +52,7 @@ class Leftovers:
 
     Args:
         parts: what a followed session works with.
-        followed: the session and node that are being followed.
-        newest: the newest session known, followed or ended.
+        view: what is followed.
         ship_snapshots: brings the dashboard answers that an earlier process left to a
             followed session; called before it is finished.
 
@@ -50,13 +62,11 @@ class Leftovers:
         self,
         parts: FollowParts,
         *,
-        followed: Callable[[], NodePair | None],
-        newest: Callable[[], str | None],
+        view: FollowerView,
         ship_snapshots: Callable[[FollowedSession], None],
     ) -> None:
         self._parts = parts
-        self._followed = followed
-        self._newest = newest
+        self._view = view
         self._ship_snapshots = ship_snapshots
         self._running: dict[NodePair, asyncio.Task[None]] = {}
         self._not_before_s: dict[NodePair, float] = {}
@@ -72,10 +82,10 @@ class Leftovers:
 
     async def look(self) -> None:
         """Finish what is over. Nothing is known to be over before a newer session is found."""
-        newest = self._newest()
+        newest = self._view.newest
         if newest is None:
             return
-        followed = self._followed()
+        followed = self._view.pair
         now_s = time.monotonic()
         for pair in await self._pairs():
             over = pair[0] < newest or (pair[0] == newest and followed is None)
@@ -98,7 +108,7 @@ class Leftovers:
     def finish(
         self,
         followed: FollowedSession,
-        reason: EndReason,
+        reason: SessionEndReason,
         *,
         deadline_s: float,
         ended_ms: int | None = None,
@@ -130,14 +140,14 @@ class Leftovers:
         session = session_of(self._parts.settings.tmp_root, *pair)
         left = FollowedSession(session, self._parts, with_logs=own in (None, pair[1]))
         self._ship_snapshots(left)
-        return self.finish(left, EndReason.SESSION_CHANGED, deadline_s=deadline_s, late=True)
+        return self.finish(left, SessionEndReason.SESSION_CHANGED, deadline_s=deadline_s, late=True)
 
     async def _pairs(self) -> list[NodePair]:
         """The (session, node) pairs that are not followed, and have something to ship."""
         await self._adopt()
         with_events = {pair for pair in self._parts.journal.sessions() if pair[1] != PENDING_NODE}
         waiting = with_events | await asyncio.to_thread(self._on_disk)
-        followed = self._followed()
+        followed = self._view.pair
         waiting -= self._running.keys() | ({followed} if followed else set())
         for pair in with_events & waiting:
             forget_finished(self._parts.settings.data_dir, pair)
@@ -156,7 +166,7 @@ class Leftovers:
 
     def _on_disk(self) -> set[NodePair]:
         """Session directories whose logs are not finished."""
-        settings, newest = self._parts.settings, self._newest()
+        settings, newest = self._parts.settings, self._view.newest
         if newest is None or not settings.collect_logs:
             return set()
         pairs: set[NodePair] = set()

@@ -40,7 +40,8 @@ async def listen(
         access_log=None,
         handle_signals=False,
         shutdown_timeout=SHUTDOWN_S,
-        auto_decompress=False,  # a bad stream would be answered with 400; see `collector.intake.bodies`
+        # A bad stream would be answered with 400; see `collector.intake.bodies`.
+        auto_decompress=False,
     )
     await runner.setup()
     try:

@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
-from collector.journal.segments import Segment, SegmentStore
+from collector.journal.segments import Segment
 from collector.shipping.final_objects import put_event_segment
-from collector.shipping.owner import ShippingOwner
-from collector.shipping.uploads import Urgency, failure
+from collector.shipping.node_state import NodeState
+from collector.shipping.uploads import AGAIN_AFTER_S, Urgency, failure
 from storage.wire import EventFileEntry
 
 AT_ONCE = 8
-AGAIN_AFTER_S = 10.0
-"""What storage refused for good, or could not be read, is tried again after this: someone may
-have put it right."""
 
 
 class EventFiles:
-    """The sealed segments of one session and node. One thread uses it.
+    """The sealed segments of one session and node. One thread uses it."""
 
-    Args:
-        owner: the shipping that this is a part of.
-        journal: where the segments are.
-        monotonic: the clock of pauses.
-
-    """
-
-    def __init__(
-        self, owner: ShippingOwner, journal: SegmentStore, *, monotonic: Callable[[], float]
-    ) -> None:
-        self._owner, self._journal, self._monotonic = owner, journal, monotonic
+    def __init__(self, node: NodeState) -> None:
+        self._node, self._journal = node, node.parts.journal
+        self._monotonic = node.parts.monotonic
         self._busy: set[Path] = set()
         self._stored: set[Path] = set()
         self._not_before_s: dict[Path, float] = {}
 
     def unshipped(self) -> list[Segment]:
         """Sealed segments that are not cold yet."""
-        session = self._owner.session
+        session = self._node.parts.session
         mine = (session.session_name, session.node_id)
         return [
             segment
@@ -50,7 +38,7 @@ class EventFiles:
     def unshipped_events(self) -> int:
         """Events of sealed segments that storage has in no form."""
         hot: dict[str, int] = {}
-        for one in self._owner.book.state.hot_events:
+        for one in self._node.book.state.hot_events:
             hot[one.segment] = hot.get(one.segment, 0) + one.frame.events
         return sum(max(0, s.events - hot.get(str(s.path), 0)) for s in self.unshipped())
 
@@ -71,11 +59,11 @@ class EventFiles:
             if segment.path in self._busy or self._not_before_s.get(segment.path, 0.0) > now_s:
                 continue
             self._busy.add(segment.path)
-            owner = self._owner
+            jobs = self._node.jobs
             work = partial(
-                put_event_segment, owner.shipper.backend, owner.ref, segment, guard=owner.guard
+                put_event_segment, jobs.backend, self._node.parts.ref, segment, guard=jobs.guard
             )
-            owner.submit(
+            jobs.submit(
                 "events",
                 work,
                 partial(self._done, segment),
@@ -88,14 +76,14 @@ class EventFiles:
         if failure(future) is not None:
             self._not_before_s[segment.path] = self._monotonic() + AGAIN_AFTER_S
             return
-        book = self._owner.book
+        book = self._node.book
         self._stored.add(segment.path)
         book.event_file_stored(str(segment.path), future.result())
         if segment.recovered and not any(one.recovered for one in self.unshipped()):
             # Frames of which only storage knew are of segments that are cold now.
             book.supersede("")
-        self._owner.touch()
-        self._owner.after_manifest(partial(self._forget, segment))
+        self._node.manifests.touch()
+        self._node.manifests.after(partial(self._forget, segment))
 
     def _forget(self, segment: Segment) -> None:
         self._journal.remove(segment)

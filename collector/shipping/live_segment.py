@@ -59,28 +59,28 @@ class HotSegment:
             yield HotEvents(frame=frame, segment=str(block.path))
 
 
-def merged_frames(book: ManifestBook, tails: LogTails, generation: str) -> list[LogFrameData]:
+def merged_frames(book: ManifestBook, tails: LogTails, incarnation: str) -> list[LogFrameData]:
     """The small frames at the end of a log as few large ones; empty when there are not many.
 
     The bytes come from the local file. One that changed or went is left as it is.
     """
-    run = _small_run(book.log(generation).frames)
+    run = _small_run(book.log(incarnation).frames)
     if len(run) < MERGE_AT_FRAMES:
         return []
     start, end = run[0].log_start, run[-1].log_start + run[-1].log_length
     frames: list[LogFrameData] = []
     buffer = b""
     try:
-        for chunk in tails.content(generation, start, end):
+        for chunk in tails.content(incarnation, start, end):
             buffer += chunk
             while len(buffer) >= FRAME_RAW_BYTES:
                 raw = cut_at_line_end(buffer[:FRAME_RAW_BYTES], more_follows=True)
-                frames.append(LogFrameData(generation, start, len(raw), compress(raw)))
+                frames.append(LogFrameData(incarnation, start, len(raw), compress(raw)))
                 start, buffer = start + len(raw), buffer[len(raw) :]
     except (LogChangedError, OSError):
         return []
     if buffer:
-        frames.append(LogFrameData(generation, start, len(buffer), compress(buffer)))
+        frames.append(LogFrameData(incarnation, start, len(buffer), compress(buffer)))
     return frames
 
 

@@ -35,7 +35,7 @@ class StateError(Exception):
 
 
 class StoredLog(msgspec.Struct):
-    """Where the bytes of one log generation are in storage."""
+    """Where the bytes of one log incarnation are in storage."""
 
     frames: list[LogFrame] = []
     key: str | None = None
@@ -67,7 +67,7 @@ class ShippingState(msgspec.Struct, kw_only=True):
     next_seq: int = 1
     tails: list[TailState] = []
     logs: dict[str, StoredLog] = {}
-    """By generation."""
+    """By incarnation."""
     hot_events: list[HotEvents] = []
     event_files: list[EventFileEntry] = []
     segments: dict[int, int] = {}
@@ -187,7 +187,7 @@ class ManifestBook:
         """
         self.state.segments[seq] = size_bytes
         for data, object_start in logs:
-            log = self.log(data.generation)
+            log = self.log(data.incarnation)
             log.frames = [f for f in log.frames if f.log_start + f.log_length <= data.log_start]
             log.frames.append(
                 LogFrame(
@@ -202,9 +202,9 @@ class ManifestBook:
                 log.key = None  # the frames tell at least as much, and go on
         self.state.hot_events.extend(events)
 
-    def log(self, generation: str) -> StoredLog:
-        """What is stored of this generation, for reading and changing."""
-        return self.state.logs.setdefault(generation, StoredLog())
+    def log(self, incarnation: str) -> StoredLog:
+        """What is stored of this incarnation, for reading and changing."""
+        return self.state.logs.setdefault(incarnation, StoredLog())
 
     def event_file_stored(self, segment: str, entry: EventFileEntry) -> None:
         """A journal segment is in storage as a cold object, which supersedes its live frames."""
@@ -216,9 +216,9 @@ class ManifestBook:
         """Live frames of this journal segment are not needed any more."""
         self.state.hot_events = [hot for hot in self.state.hot_events if hot.segment != segment]
 
-    def log_stored(self, generation: str, key: str, size_bytes: int) -> None:
-        """A log generation is in storage as one plain object, which supersedes its frames."""
-        log = self.log(generation)
+    def log_stored(self, incarnation: str, key: str, size_bytes: int) -> None:
+        """A log incarnation is in storage as one plain object, which supersedes its frames."""
+        log = self.log(incarnation)
         log.key, log.key_bytes, log.frames = key, size_bytes, []
 
     def unused_segments(self) -> list[int]:
@@ -260,7 +260,7 @@ class ManifestBook:
     def _log_entries(self, *, ended: bool) -> list[LogEntry]:
         entries = []
         for tail in self.state.tails:
-            log = self.state.logs.get(tail.generation, StoredLog())
+            log = self.state.logs.get(tail.incarnation, StoredLog())
             entry = LogEntry(path=tail.path, size_bytes=log.stored_bytes, key=log.key)
             entry.frames = list(log.frames)
             # While a file can still be read, its rest is late, not lost.

@@ -39,7 +39,7 @@ MAX_LISTED = 200_000
 MAX_END_BYTES = 64 * 1024
 
 
-class EndReason(Enum):
+class SessionEndReason(Enum):
     """How a session ended, as `end.json` says it."""
 
     DRAINED = "drained"
@@ -53,11 +53,11 @@ class EndReason(Enum):
     def wire(self) -> Literal["drained", "ray_gone", "session_changed"]:
         """As the wire type wants it."""
         match self:
-            case EndReason.DRAINED:
+            case SessionEndReason.DRAINED:
                 return "drained"
-            case EndReason.RAY_GONE:
+            case SessionEndReason.RAY_GONE:
                 return "ray_gone"
-            case EndReason.SESSION_CHANGED:
+            case SessionEndReason.SESSION_CHANGED:
                 return "session_changed"
 
 
@@ -158,7 +158,7 @@ class SessionMarkers:
             with contextlib.suppress(ExistsError):
                 self._backend.put(key, data, create_only=True)
 
-    def write_end(self, reason: EndReason, ended_ms: int, *, keep: bool = False) -> None:
+    def write_end(self, reason: SessionEndReason, ended_ms: int, *, keep: bool = False) -> None:
         """Say that the session is over, since `ended_ms`; does nothing on a worker.
 
         Args:

@@ -1,4 +1,4 @@
-"""Counters of the shipping side: uploads, hot segments, logs and snapshots."""
+"""Counters of the shipping side: uploads, live segments, logs and snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UPLOAD_BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 class ShippingMetrics:
-    """What `collector.shipping.uploads`, `collector.shipping.session_shipping` and `collector.dashboard.polling` count."""
+    """What the upload queue and the shipping of sessions count."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry if registry is not None else CollectorRegistry()
@@ -42,10 +42,12 @@ class ShippingMetrics:
             ("reason",),
             registry=self.registry,
         )
+        self.logs_dropped = self._counter(
+            "logs_dropped_total", "Logs that get no object of their own, by reason.", "reason"
+        )
         self.log_gap_bytes = self._gauge(
             "log_gap_bytes", "Log bytes that vanished before they were read."
         )
-        self.polls = self._counter("polls_total", "Dashboard requests, by outcome.", "outcome")
         self.snapshots_stored = self._counter("snapshots_stored_total", "Snapshots shipped.")
 
     def tell_logs(self, tails: LogTails) -> None:

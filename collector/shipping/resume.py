@@ -99,14 +99,14 @@ def _state(
         log_dropped=manifest.log_dropped,
     )
     for number, entry in enumerate(manifest.logs):
-        generation = f"stored-{number}"
+        incarnation = f"stored-{number}"
         log = StoredLog(frames=entry.frames, key=entry.key)
         log.key_bytes = entry.size_bytes if entry.key is not None else 0
-        state.logs[generation] = log
+        state.logs[incarnation] = log
         offset = log.stored_bytes
         state.tails.append(
             TailState(
-                generation=generation,
+                incarnation=incarnation,
                 device=0,
                 inode=0,
                 path=entry.path,

@@ -8,19 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from collector.dashboard.kept_answers import Snapshot
-from collector.journal.segments import SegmentStore
-from collector.ray_session import RaySession
-from collector.shipping.metrics import ShippingMetrics
-from collector.shipping.node_shipping import Shipping, ShippingSettings
-from collector.shipping.uploads import Shipper
-from storage.layout import SessionRef
-from storage.wire import EventTotals
+from collector.shipping.node_shipping import NodeShipping
+from collector.shipping.parts import ShippingParts
 
 MOST_UNREAD_FOR_FRAMES_BYTES = 64 * 1024 * 1024
 """At the end, when more log bytes than this are not stored yet, they are not sent as frames
@@ -30,8 +22,6 @@ _ROUNDS = 3
 _SLOW_SCAN_SHARE = 20
 
 _log = logging.getLogger(__name__)
-
-__all__ = ["FinishReport", "SessionShipping", "ShippingSettings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,77 +43,38 @@ class SessionShipping:
     """Ships one session of one node; see `collector.shipping.node_shipping` for how.
 
     Args:
-        ref: the session as keys name it.
-        session: the session on this disk.
-        role: `head` or `worker`.
-        collector_version: told in the manifest.
-        journal: the events. Only those of this session and node are touched.
-        shipper: the upload queue of the process.
-        state_dir: `<state_dir>/<session>/<node>/state.json` is kept there; must survive a
-            restart of the container, as Ray's logs do.
-        counted: counts of events since it was called last; asked at each manifest.
-        collect_logs: False leaves the logs alone.
-        settings: how often, how much.
-        metrics: what to count on.
-        monotonic: the clock of intervals and deadlines.
+        parts: which session and node, and with what.
 
     """
 
-    def __init__(
-        self,
-        *,
-        ref: SessionRef,
-        session: RaySession,
-        role: str,
-        collector_version: str,
-        journal: SegmentStore,
-        shipper: Shipper,
-        state_dir: Path,
-        counted: Callable[[], EventTotals] = EventTotals,
-        collect_logs: bool = True,
-        settings: ShippingSettings | None = None,
-        metrics: ShippingMetrics | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._settings = settings if settings is not None else ShippingSettings()
-        self._monotonic = monotonic
+    def __init__(self, parts: ShippingParts) -> None:
+        self._parts = parts
+        self._settings, self._monotonic = parts.settings, parts.monotonic
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._shipping = Shipping(
-            ref=ref,
-            session=session,
-            role=role,
-            collector_version=collector_version,
-            journal=journal,
-            shipper=shipper,
-            state_path=state_dir / session.session_name / session.node_id / "state.json",
-            counted=counted,
-            collect_logs=collect_logs,
-            settings=self._settings,
-            metrics=metrics if metrics is not None else ShippingMetrics(),
-            monotonic=monotonic,
-        )
+        self._shipping = NodeShipping(parts)
+        self._jobs, self._manifests = self._shipping.jobs, self._shipping.node.manifests
+        self._tails = self._shipping.node.tails
 
     def start(self) -> None:
         """Ship in a thread of its own until `finish`; goes on where an earlier process stopped."""
-        name = f"shipping-{self._shipping.session.session_name[-12:]}"
+        name = f"shipping-{self._parts.session.session_name[-12:]}"
         self._stop.clear()
-        self._shipping.cut_at_s = None
+        self._jobs.resume()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def press(self) -> None:
         """Ship what there is now: the local disk is filling, or something ended."""
-        self._shipping.pressed = True
-        self._shipping.wake.set()
+        self._shipping.press()
 
     def quiet_s(self) -> float:
         """How long no log file has appeared, grown or vanished, as far as the last scan saw."""
-        return self._shipping.tails.quiet_s()
+        return self._tails.quiet_s()
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
         """Queue an answer of the dashboard; any thread, returns at once."""
-        self._shipping.snapshots.put(snapshot)
+        self._shipping.put_snapshot(snapshot)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -137,7 +88,7 @@ class SessionShipping:
             pause_s = max(self._settings.scan_interval_s, took_s * _SLOW_SCAN_SHARE)
             until_s = self._monotonic() + pause_s
             while not self._stop.is_set() and (rest_s := until_s - self._monotonic()) > 0:
-                if self._shipping.wake.wait(min(rest_s, 1.0)) and not self._stop.is_set():
+                if self._jobs.wake.wait(min(rest_s, 1.0)) and not self._stop.is_set():
                     self._step_without_scan()
 
     def _step_without_scan(self) -> None:
@@ -163,19 +114,17 @@ class SessionShipping:
 
         """
         self._stop.set()
-        self._shipping.wake.set()
+        self._jobs.wake.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        shipping = self._shipping
-        shipping.cut_at_s = deadline_s
-        shipping.shipper.hurry()
+        self._jobs.hurry(deadline_s)
         self._secure(deadline_s)
         self._finish_logs(deadline_s)
-        shipping.cancel()
+        self._jobs.cancel()
         stored = self._store_last_manifest(deadline_s + self._settings.manifest_reserve_s, ended)
         report = self._report(manifest_stored=stored)
-        shipping.tails.close()
+        self._tails.close()
         return report
 
     def _secure(self, deadline_s: float) -> None:
@@ -183,14 +132,14 @@ class SessionShipping:
         shipping = self._shipping
         shipping.step(final=True)
         while self._monotonic() < deadline_s and not shipping.secured:
-            if shipping.tails.unread_bytes() > MOST_UNREAD_FOR_FRAMES_BYTES:
+            if self._tails.unread_bytes() > MOST_UNREAD_FOR_FRAMES_BYTES:
                 return
             self._wait(deadline_s)
             shipping.step(scan=False, final=True)
 
     def _finish_logs(self, deadline_s: float) -> None:
         shipping = self._shipping
-        if not shipping.collect_logs:
+        if not self._parts.collect_logs:
             return
         logs = shipping.final_logs
         logs.begin()
@@ -198,10 +147,10 @@ class SessionShipping:
             while self._monotonic() < deadline_s:
                 shipping.step(scan=False, final=True, hot=False)
                 logs.ship_all()
-                if shipping.idle:
+                if self._jobs.idle:
                     break
                 self._wait(deadline_s)
-            shipping.tails.scan(final=True)
+            shipping.scan(final=True)
             if not logs.missing:
                 return
 
@@ -210,25 +159,25 @@ class SessionShipping:
         begun = False
         while True:
             shipping.step(scan=False, final=True, hot=False, upload=False)
-            if begun and shipping.manifest_current and shipping.idle:
+            if begun and self._manifests.current and self._jobs.idle:
                 return True
-            if not begun and not shipping.manifest_busy:
-                shipping.store_manifest(ended=ended)
+            if not begun and not self._manifests.busy:
+                shipping.store_last_manifest(ended=ended)
                 begun = True
             if self._monotonic() >= until_s:
-                shipping.cancel()
-                return begun and shipping.manifest_current
+                self._jobs.cancel()
+                return begun and self._manifests.current
             self._wait(until_s)
 
     def _wait(self, until_s: float) -> None:
-        self._shipping.wake.wait(max(0.0, min(0.2, until_s - self._monotonic())))
+        self._jobs.wake.wait(max(0.0, min(0.2, until_s - self._monotonic())))
 
     def _report(self, *, manifest_stored: bool) -> FinishReport:
         shipping = self._shipping
-        missing = shipping.final_logs.missing if shipping.collect_logs else []
+        missing = shipping.final_logs.missing if self._parts.collect_logs else []
         missing_bytes = sum(
-            max(0, log.size_bytes - shipping.book.log(log.generation).stored_bytes)
-            for log in shipping.tails.logs()
+            max(0, log.size_bytes - shipping.node.book.log(log.incarnation).stored_bytes)
+            for log in self._tails.logs()
             if not log.rewritten
         )
         unshipped = shipping.events.unshipped_events()

@@ -7,23 +7,18 @@ from concurrent.futures import Future
 from functools import partial
 
 from collector.dashboard.kept_answers import Snapshot, put_snapshot
-from collector.shipping.metrics import ShippingMetrics
-from collector.shipping.owner import ShippingOwner
+from collector.shipping.node_state import NodeState
 from collector.shipping.uploads import Urgency, failure
 
 
 class SnapshotQueue:
     """Snapshots of one session on their way. `put` may be called from any thread."""
 
-    def __init__(self, owner: ShippingOwner, metrics: ShippingMetrics) -> None:
-        self._owner, self._metrics = owner, metrics
+    def __init__(self, node: NodeState) -> None:
+        self._jobs, self._ref = node.jobs, node.parts.ref
+        self._metrics = node.parts.metrics
         self._waiting: dict[str, Snapshot] = {}
         self._lock = threading.Lock()
-
-    @property
-    def busy(self) -> bool:
-        """Whether any is not in storage yet."""
-        return bool(self._waiting)
 
     def put(self, snapshot: Snapshot) -> None:
         """Queue an answer; one of the same endpoint that waits already is replaced."""
@@ -34,15 +29,13 @@ class SnapshotQueue:
             self._submit(snapshot.name)
 
     def _submit(self, name: str) -> None:
-        owner = self._owner
-
         def work() -> Snapshot:
             with self._lock:
                 snapshot = self._waiting[name]
-            put_snapshot(owner.shipper.backend, owner.ref, snapshot)
+            put_snapshot(self._jobs.backend, self._ref, snapshot)
             return snapshot
 
-        owner.submit("snapshot", work, partial(self._stored, name), urgency=Urgency.SMALL)
+        self._jobs.submit("snapshot", work, partial(self._stored, name), urgency=Urgency.SMALL)
 
     def _stored(self, name: str, future: Future[Snapshot]) -> None:
         error = failure(future)

@@ -32,6 +32,10 @@ from storage.backend import (
 
 Result = TypeVar("Result")
 
+AGAIN_AFTER_S = 10.0
+"""What storage refused for good, or could not be read, is queued again after this: someone may
+have put it right."""
+
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 60.0
 _LASTING = (ConfigError, ExistsError, InvalidKeyError, NotFoundError)

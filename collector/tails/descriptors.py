@@ -13,7 +13,7 @@ from collector.tails.tailed import TailedLog
 
 
 class Descriptors:
-    """Open read descriptors by generation; the least used one that may be closed goes first.
+    """Open read descriptors by incarnation; the least used one that may be closed goes first.
 
     An open descriptor keeps a deleted file readable and its inode from being used again,
     which is what makes following rotations exact. Sessions can have tens of thousands of
@@ -35,40 +35,40 @@ class Descriptors:
         """Whether one more would close another one."""
         return len(self._open) >= self._limit
 
-    def holds(self, generation: str) -> bool:
-        """Whether this generation is open."""
-        return generation in self._open
+    def holds(self, incarnation: str) -> bool:
+        """Whether this incarnation is open."""
+        return incarnation in self._open
 
     def get(self, log: TailedLog, *, keep: Collection[str] = ()) -> int | None:
         """The descriptor of this log, opened when needed; None when its file is not there.
 
         Args:
             log: which; a file that is another one by now does not count as there.
-            keep: generations that must not be closed to make room.
+            keep: incarnations that must not be closed to make room.
 
         """
         with self._lock:
-            descriptor = self._open.get(log.generation)
+            descriptor = self._open.get(log.incarnation)
             if descriptor is not None:
-                self._open.move_to_end(log.generation)
+                self._open.move_to_end(log.incarnation)
                 return descriptor
             descriptor = _open_same(log, self._root)
             if descriptor is None:
                 return None
             self._make_room(keep)
-            self._open[log.generation] = descriptor
+            self._open[log.incarnation] = descriptor
             return descriptor
 
     def duplicate(self, log: TailedLog) -> int | None:
         """A descriptor of its own for a long read in another thread; the caller closes it."""
         with self._lock:
-            held = self._open.get(log.generation)
+            held = self._open.get(log.incarnation)
             return os.dup(held) if held is not None else _open_same(log, self._root)
 
-    def close(self, generation: str) -> None:
+    def close(self, incarnation: str) -> None:
         """Close one; one that is not open is no error."""
         with self._lock:
-            descriptor = self._open.pop(generation, None)
+            descriptor = self._open.pop(incarnation, None)
             if descriptor is not None:
                 os.close(descriptor)
 
@@ -81,9 +81,9 @@ class Descriptors:
     def _make_room(self, keep: Collection[str]) -> None:
         if len(self._open) < self._limit:
             return
-        for generation in self._open:
-            if generation not in keep:
-                os.close(self._open.pop(generation))
+        for incarnation in self._open:
+            if incarnation not in keep:
+                os.close(self._open.pop(incarnation))
                 return
 
 

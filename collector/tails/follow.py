@@ -14,7 +14,7 @@ from collector.tails.files import FileId, SeenFile, SkipReason, list_logs
 from collector.tails.frames import FRAME_RAW_BYTES, LogFrameData, compress, cut_at_line_end
 from collector.tails.inside import true_root
 from collector.tails.names import settle_names
-from collector.tails.tailed import EndReason, TailedLog, TailState, mark_of
+from collector.tails.tailed import LogEndReason, TailedLog, TailState, mark_of
 
 READ_CHUNK_BYTES = 1024 * 1024
 
@@ -69,11 +69,11 @@ class LogTails:
         self._retain_bytes = retain_bytes
         self._monotonic = monotonic
         self._descriptors = Descriptors(limit=max_open_files, root=true_root(session.session_dir))
-        self._logs = {state.generation: TailedLog.restored(state) for state in restored}
+        self._logs = {state.incarnation: TailedLog.restored(state) for state in restored}
         self._by_id = {log.file_id: log for log in self._logs.values() if not log.gone}
         self._changed_s = monotonic()
         self.skipped: Counter[SkipReason] = Counter()
-        self.ended: Counter[EndReason] = Counter()
+        self.ended: Counter[LogEndReason] = Counter()
 
     # -- looking -------------------------------------------------------------------------
 
@@ -116,13 +116,13 @@ class LogTails:
     def _follow(self, seen: SeenFile, *, truncations: int = 0) -> None:
         number = 0
         prefix = f"{seen.file_id.device:x}-{seen.file_id.inode:x}"
-        while (generation := f"{prefix}-{number}") in self._logs:
+        while (incarnation := f"{prefix}-{number}") in self._logs:
             number += 1
         rewritten = truncations >= _TRUNCATIONS_OF_A_REWRITTEN_FILE or any(
             fnmatch.fnmatchcase(seen.path, pattern) for pattern in REWRITTEN_NAMES
         )
         log = TailedLog(
-            generation=generation,
+            incarnation=incarnation,
             file_id=seen.file_id,
             path=seen.path,
             local=seen.local,
@@ -131,14 +131,14 @@ class LogTails:
             rewritten=rewritten,
             truncations=truncations,
         )
-        self._logs[generation] = self._by_id[seen.file_id] = log
+        self._logs[incarnation] = self._by_id[seen.file_id] = log
         self._changed_s = self._monotonic()
         if not self._descriptors.full:
             self._descriptors.get(log)
 
     def _replace(self, log: TailedLog, seen: SeenFile) -> None:
-        """The file holds other content than what was read: one generation ends, one begins."""
-        self._end(log, EndReason.TRUNCATED)
+        """The file holds other content than what was read: one incarnation ends, one begins."""
+        self._end(log, LogEndReason.TRUNCATED)
         self._follow(seen, truncations=log.truncations + 1)
 
     def _vanish(self, log: TailedLog) -> None:
@@ -146,20 +146,20 @@ class LogTails:
         if not log.vanished:
             log.vanished = True
             self._changed_s = self._monotonic()
-        if self._descriptors.holds(log.generation):
+        if self._descriptors.holds(log.incarnation):
             descriptor = self._descriptors.get(log)
             if descriptor is not None:
                 log.size_bytes = max(log.offset, os.fstat(descriptor).st_size)
             if log.offset < log.size_bytes or log.read_offset > log.offset:
                 return
-        self._end(log, EndReason.DELETED)
+        self._end(log, LogEndReason.DELETED)
 
-    def _end(self, log: TailedLog, reason: EndReason) -> None:
+    def _end(self, log: TailedLog, reason: LogEndReason) -> None:
         self.ended[reason] += 1
         log.gone, log.local = True, None
         if self._by_id.get(log.file_id) is log:
             del self._by_id[log.file_id]
-        self._descriptors.close(log.generation)
+        self._descriptors.close(log.incarnation)
 
     def _limit_retained(self) -> None:
         held = sorted((log for log in self._by_id.values() if log.vanished), key=_unread)
@@ -167,7 +167,7 @@ class LogTails:
         while held and total_bytes > self._retain_bytes:
             log = held.pop()
             total_bytes -= _unread(log)
-            self._end(log, EndReason.DELETED)
+            self._end(log, LogEndReason.DELETED)
 
     def quiet_s(self) -> float:
         """Seconds since a scan last saw any log appear, grow or vanish."""
@@ -180,7 +180,7 @@ class LogTails:
         return sum(log.unread_bytes for log in self._by_id.values())
 
     def logs(self) -> list[TailedLog]:
-        """All generations, to look at: the ones that ended too."""
+        """All incarnations, to look at: the ones that ended too."""
         return list(self._logs.values())
 
     def states(self) -> list[TailState]:
@@ -220,7 +220,7 @@ class LogTails:
         if first_of_turn and log.offset and mark_of(descriptor, log.offset) != log.mark:
             status = os.fstat(descriptor)
             if log.local is None:
-                self._end(log, EndReason.TRUNCATED)
+                self._end(log, LogEndReason.TRUNCATED)
             else:
                 self._replace(log, _seen(log, status))
             return None
@@ -233,19 +233,19 @@ class LogTails:
         raw = cut_at_line_end(raw, more_follows=start + len(raw) < log.size_bytes)
         log.read_offset = start + len(raw)
         log.size_bytes = max(log.size_bytes, log.read_offset)
-        return LogFrameData(log.generation, start, len(raw), compress(raw))
+        return LogFrameData(log.incarnation, start, len(raw), compress(raw))
 
     def _vanished(self) -> set[str]:
-        return {log.generation for log in self._by_id.values() if log.vanished}
+        return {log.incarnation for log in self._by_id.values() if log.vanished}
 
     def commit(self, frames: Iterable[LogFrameData]) -> None:
         """These frames, in the order they were read, are in storage and will be remembered."""
-        for generation, end in {f.generation: f.log_start + f.log_length for f in frames}.items():
-            self.stored(generation, end)
+        for incarnation, end in {f.incarnation: f.log_start + f.log_length for f in frames}.items():
+            self.stored(incarnation, end)
 
-    def stored(self, generation: str, offset: int) -> None:
-        """The first `offset` bytes of this generation are in storage."""
-        log = self._logs[generation]
+    def stored(self, incarnation: str, offset: int) -> None:
+        """The first `offset` bytes of this incarnation are in storage."""
+        log = self._logs[incarnation]
         log.offset = offset
         log.read_offset = max(offset, 0 if log.rewritten else log.read_offset)
         log.stored_ns = log.reading_ns
@@ -255,17 +255,17 @@ class LogTails:
         if descriptor is not None:
             log.mark = mark_of(descriptor, offset)
         if log.vanished and log.offset >= log.size_bytes:
-            self._end(log, EndReason.DELETED)
+            self._end(log, LogEndReason.DELETED)
 
-    def reset(self, generation: str) -> None:
+    def reset(self, incarnation: str) -> None:
         """Read this log from its start again: what storage has of it will be replaced."""
-        log = self._logs[generation]
+        log = self._logs[incarnation]
         log.offset = log.read_offset = 0
         log.mark = ""
 
-    def is_rewritten(self, generation: str) -> bool:
+    def is_rewritten(self, incarnation: str) -> bool:
         """Whether only the last content of this file counts."""
-        return self._logs[generation].rewritten
+        return self._logs[incarnation].rewritten
 
     def rewind(self) -> None:
         """What was read and not committed did not reach storage: read it again."""
@@ -277,8 +277,8 @@ class LogTails:
 
         Called when the local state was lost but the manifest in storage is there, before
         anything is committed. A stored log whose bytes are the first bytes of a local file
-        of the same name is continued; any other one is kept as a generation that ended.
-        Returns the generations that are continued.
+        of the same name is continued; any other one is kept as a incarnation that ended.
+        Returns the incarnations that are continued.
         """
         by_path = {log.path: log for log in self._by_id.values() if log.offset == 0}
         continued: list[str] = []
@@ -288,14 +288,14 @@ class LogTails:
                 adopted = TailedLog.restored(state)
                 adopted.file_id, adopted.local, adopted.gone = log.file_id, log.local, False
                 adopted.size_bytes, adopted.modified_ns = log.size_bytes, log.modified_ns
-                self._descriptors.close(log.generation)
-                del self._logs[log.generation]
+                self._descriptors.close(log.incarnation)
+                del self._logs[log.incarnation]
                 self._by_id[log.file_id] = adopted
-                continued.append(state.generation)
+                continued.append(state.incarnation)
             else:
                 adopted = TailedLog.restored(state)
                 adopted.gone = True
-            self._logs[state.generation] = adopted
+            self._logs[state.incarnation] = adopted
         settle_names(self._logs.values())
         return continued
 
@@ -305,13 +305,13 @@ class LogTails:
             return False
         return mark_of(descriptor, state.offset) == state.mark
 
-    def content(self, generation: str, start: int, end: int) -> Iterator[bytes]:
+    def content(self, incarnation: str, start: int, end: int) -> Iterator[bytes]:
         """Yield these bytes of a file that is still there, from any thread.
 
         Raises `LogChangedError` when it has fewer or other bytes by now, and
         `FileNotFoundError` when it is not there any more.
         """
-        log = self._logs[generation]
+        log = self._logs[incarnation]
         descriptor = self._descriptors.duplicate(log)
         if descriptor is None:
             raise FileNotFoundError(f"log {log.path} is not on the disk any more")

@@ -27,9 +27,9 @@ class FrameError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogFrameData:
-    """One frame that is ready to be stored: which bytes of which log generation it holds."""
+    """One frame that is ready to be stored: which bytes of which log incarnation it holds."""
 
-    generation: str
+    incarnation: str
     """`LogTails`' name of the file as it was, whatever it is called now."""
     log_start: int
     log_length: int

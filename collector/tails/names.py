@@ -1,6 +1,6 @@
-"""The names under which log generations are stored: the last local one, made unique.
+"""The names under which log incarnations are stored: the last local one, made unique.
 
-A generation that Ray rotated out of existence last had a name that a younger generation
+A incarnation that Ray rotated out of existence last had a name that a younger incarnation
 bears now. It is stored as `<that name>.gone-1`, the next one as `.gone-2`: numbered in the
 order they vanished, never changed again. A file that was deleted while nobody took its
 name keeps it, until somebody does.
@@ -22,7 +22,7 @@ def is_settled(path: str) -> bool:
 
 
 def settle_names(logs: Iterable[TailedLog]) -> None:
-    """Give every generation that has no name of its own any more one that is free."""
+    """Give every incarnation that has no name of its own any more one that is free."""
     alive: set[str] = set()
     ended: list[TailedLog] = []
     for log in logs:

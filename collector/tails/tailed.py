@@ -12,8 +12,8 @@ import msgspec
 from collector.tails.files import HEAD_BYTES, FileId, head_digest
 
 
-class EndReason(Enum):
-    """Why a generation of a log file will not grow any more while the session runs."""
+class LogEndReason(Enum):
+    """Why a incarnation of a log file will not grow any more while the session runs."""
 
     DELETED = "deleted"
     """The file is gone: Ray drops the oldest rotation, users delete their own logs."""
@@ -22,9 +22,9 @@ class EndReason(Enum):
 
 
 class TailState(msgspec.Struct, omit_defaults=True):
-    """What a restarted collector must know of one generation, as kept on the local disk."""
+    """What a restarted collector must know of one incarnation, as kept on the local disk."""
 
-    generation: str
+    incarnation: str
     device: int
     inode: int
     path: str
@@ -37,13 +37,13 @@ class TailState(msgspec.Struct, omit_defaults=True):
 
 @dataclass(slots=True)
 class TailedLog:
-    """One generation of one log file, followed from its first byte to its last.
+    """One incarnation of one log file, followed from its first byte to its last.
 
     `offset` is what storage has; `read_offset` runs ahead of it while a segment is on its
     way. The unread rest of a file that ended (`gone` and `offset < size_bytes`) is a gap.
     """
 
-    generation: str
+    incarnation: str
     file_id: FileId
     path: str
     local: Path | None = None
@@ -79,7 +79,7 @@ class TailedLog:
     def state(self) -> TailState:
         """What to keep on disk."""
         return TailState(
-            self.generation,
+            self.incarnation,
             self.file_id.device,
             self.file_id.inode,
             self.path,
@@ -94,7 +94,7 @@ class TailedLog:
     def restored(cls, state: TailState) -> TailedLog:
         """The tail that an earlier process left."""
         return cls(
-            generation=state.generation,
+            incarnation=state.incarnation,
             file_id=FileId(state.device, state.inode),
             path=state.path,
             offset=state.offset,

@@ -252,3 +252,19 @@ def test_help_lists_every_option() -> None:
     for option in OPTIONS:
         assert f"--{option.name}" in done.stdout
     assert run("--version").stdout.startswith("collector ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "are_open"),
+    [
+        ((), False),
+        (("--events-address=::1",), False),
+        (("--events-address=0.0.0.0",), True),
+        (("--events-address=0.0.0.0", "--enable-event-collector=false"), False),
+    ],
+)
+def test_an_events_address_that_others_reach_is_noticed(
+    arguments: tuple[str, ...], are_open: bool
+) -> None:
+    """The collector warns of it at its start: Ray's agents send no credentials."""
+    assert settings(*arguments).events_are_open is are_open

@@ -13,8 +13,8 @@ import zstandard
 
 from collector.journal.segments import HotBlock, Segment, category_path
 from collector.ray_session import RaySession
-from collector.shipping.metrics import ShippingMetrics
-from collector.shipping.session_shipping import FinishReport, SessionShipping, ShippingSettings
+from collector.shipping.parts import ShippingParts, ShippingSettings
+from collector.shipping.session_shipping import FinishReport, SessionShipping
 from collector.shipping.uploads import Shipper
 from collector.tails.frames import decompress
 from storage.backend import Backend, read_all
@@ -138,15 +138,16 @@ class Rig:
         shipper = Shipper(self.backend, threads=3, first_pause_s=0.01)
         self.shippers.append(shipper)
         self.current = SessionShipping(
-            ref=self.ref,
-            session=self.session,
-            role="head",
-            collector_version="test",
-            journal=self.journal,
-            shipper=shipper,
-            state_dir=self.tmp_path / "state",
-            settings=self.settings,
-            metrics=ShippingMetrics(),
+            ShippingParts(
+                ref=self.ref,
+                session=self.session,
+                role="head",
+                collector_version="test",
+                journal=self.journal,
+                shipper=shipper,
+                state_dir=self.tmp_path / "state",
+                settings=self.settings,
+            )
         )
         return self.current
 
@@ -155,10 +156,10 @@ class Rig:
         shipping = self.current
         assert shipping is not None
         shipping._stop.set()
-        shipping._shipping.wake.set()
+        shipping._shipping.jobs.wake.set()
         if shipping._thread is not None:
             shipping._thread.join()
-        shipping._shipping.cancel()
+        shipping._shipping.jobs.cancel()
         self.shippers[-1].close()
         for thread in self.shippers[-1]._threads:
             thread.join()

@@ -25,8 +25,8 @@ def book_at(path: Path, *, node_id: str = NODE) -> ManifestBook:
     )
 
 
-def frame(start: int, length: int, generation: str = "g") -> LogFrameData:
-    return LogFrameData(generation, start, length, b"x" * 10)
+def frame(start: int, length: int, incarnation: str = "g") -> LogFrameData:
+    return LogFrameData(incarnation, start, length, b"x" * 10)
 
 
 def tail(size_bytes: int, *, gone: bool = False, path: str = "x.out") -> TailState:

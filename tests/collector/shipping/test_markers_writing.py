@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.shipping.markers import EndReason, SessionMarkers, stored
+from collector.shipping.markers import SessionEndReason, SessionMarkers, stored
 from storage import layout
 from storage.backend import Backend, NotFoundError, read_all
 from storage.layout import SessionRef
@@ -68,9 +68,9 @@ def test_the_first_collector_tells_who_the_session_is(backend: Backend) -> None:
 def test_a_worker_neither_ends_nor_reopens_a_session(backend: Backend) -> None:
     """It may start late or restart when the head is done."""
     head(backend).write_start()
-    head(backend).write_end(EndReason.DRAINED, 5_000)
+    head(backend).write_end(SessionEndReason.DRAINED, 5_000)
     worker(backend).write_start()
-    worker(backend).write_end(EndReason.RAY_GONE, 9_000)
+    worker(backend).write_end(SessionEndReason.RAY_GONE, 9_000)
     assert (end(backend).reason, end(backend).ended_ms) == ("drained", 5_000)
     assert (entry(backend).state, entry(backend).ended_ms) == ("ended", 5_000)
 
@@ -78,7 +78,7 @@ def test_a_worker_neither_ends_nor_reopens_a_session(backend: Backend) -> None:
 def test_a_head_that_goes_on_is_running_again(backend: Backend) -> None:
     """The raylet came back."""
     head(backend).write_start()
-    head(backend).write_end(EndReason.RAY_GONE, 5_000)
+    head(backend).write_end(SessionEndReason.RAY_GONE, 5_000)
     head(backend).write_start()
     with pytest.raises(NotFoundError):
         end(backend)
@@ -87,13 +87,13 @@ def test_a_head_that_goes_on_is_running_again(backend: Backend) -> None:
 
 def test_an_end_that_was_told_stands(backend: Backend) -> None:
     """Late events change the sums, not the end; an unreadable end is replaced."""
-    head(backend).write_end(EndReason.RAY_GONE, 5_000)
+    head(backend).write_end(SessionEndReason.RAY_GONE, 5_000)
     backend.put(layout.event_key(REF, NODE, ("job_events", "01000000"), 10**18), b"x" * 500)
-    head(backend).write_end(EndReason.SESSION_CHANGED, 9_000, keep=True)
+    head(backend).write_end(SessionEndReason.SESSION_CHANGED, 9_000, keep=True)
     assert (end(backend).reason, end(backend).ended_ms) == ("ray_gone", 5_000)
     assert (entry(backend).ended_ms, entry(backend).jobs) == (5_000, 1)
     backend.put(layout.end_key(REF), b"torn")
-    head(backend).write_end(EndReason.SESSION_CHANGED, 9_000, keep=True)
+    head(backend).write_end(SessionEndReason.SESSION_CHANGED, 9_000, keep=True)
     assert end(backend).ended_ms == 9_000
 
 

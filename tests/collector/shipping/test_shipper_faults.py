@@ -233,14 +233,14 @@ def test_deadline_aborts_a_put_in_the_middle(tmp_path: Path, backend: LocalBacke
     with (rig.logs / "large.out").open("wb") as file:
         file.truncate(80 * 1024 * 1024)
     shipping = rig.shipping()
-    guard = shipping._shipping.guard
+    guard = shipping._shipping.jobs.guard
 
     def slow(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in guard(chunks):
             time.sleep(0.05)
             yield chunk
 
-    shipping._shipping.guard = slow  # type: ignore[method-assign]
+    shipping._shipping.jobs.guard = slow  # type: ignore[method-assign]
     report = rig.finish(within_s=0.5)
     assert not report.complete
     assert rig.manifest().logs[0].gaps == [(0, 80 * 1024 * 1024)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.shipping.session_shipping import ShippingSettings
+from collector.shipping.parts import ShippingSettings
 from storage.backend import CommonPrefix
 from storage.layout import hot_prefix, log_key, parse_event_key
 from storage.local import LocalBackend
@@ -119,7 +119,7 @@ def test_session_left_on_the_disk_is_finished_without_start(rig: Rig) -> None:
 
 
 def test_logs_rotated_out_are_whole_after_the_end(rig: Rig) -> None:
-    """Every generation is a plain object; those that have no file any more come from the frames."""
+    """Every incarnation is a plain object; those that have no file any more come from the frames."""
     rig.shipping().start()
     expected: dict[str, bytes] = {}
     for number in range(4):
@@ -127,18 +127,18 @@ def test_logs_rotated_out_are_whole_after_the_end(rig: Rig) -> None:
             (rig.logs / "x.out.1").unlink()
         if (rig.logs / "x.out").exists():
             (rig.logs / "x.out").rename(rig.logs / "x.out.1")
-        (rig.logs / "x.out").write_bytes(b"generation %d\n" % number)
+        (rig.logs / "x.out").write_bytes(b"incarnation %d\n" % number)
 
         def seen(number: int = number) -> bool:
-            return rig.logs_in_storage().get("x.out") == b"generation %d\n" % number
+            return rig.logs_in_storage().get("x.out") == b"incarnation %d\n" % number
 
         eventually(seen)
     assert rig.finish().complete
     expected = {
-        "x.out": b"generation 3\n",
-        "x.out.1": b"generation 2\n",
-        "x.out.1.gone-1": b"generation 0\n",
-        "x.out.1.gone-2": b"generation 1\n",
+        "x.out": b"incarnation 3\n",
+        "x.out.1": b"incarnation 2\n",
+        "x.out.1.gone-1": b"incarnation 0\n",
+        "x.out.1.gone-2": b"incarnation 1\n",
     }
     assert rig.logs_in_storage() == expected
     assert all(entry.key for entry in rig.manifest().logs)

@@ -7,13 +7,13 @@ from collector.tails.frames import decompress
 
 
 def drain(tails: LogTails, *, scan: bool = True) -> dict[str, bytes]:
-    """Read and commit all there is; by generation."""
+    """Read and commit all there is; by incarnation."""
     if scan:
         tails.scan()
     content: dict[str, bytes] = {}
     frames: list[LogFrameData] = []
     for frame in tails.read(max_raw_bytes=2**40):
-        content[frame.generation] = content.get(frame.generation, b"") + decompress(
+        content[frame.incarnation] = content.get(frame.incarnation, b"") + decompress(
             frame.data, raw_bytes=frame.log_length
         )
         frames.append(frame)
@@ -25,5 +25,5 @@ def by_path(tails: LogTails, *pieces: dict[str, bytes]) -> dict[str, bytes]:
     """All that was read of each log, under the name that it has now."""
     found: dict[str, bytes] = {}
     for log in tails.logs():
-        found[log.path] = b"".join(piece.get(log.generation, b"") for piece in pieces)
+        found[log.path] = b"".join(piece.get(log.incarnation, b"") for piece in pieces)
     return found

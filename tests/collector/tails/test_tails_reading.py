@@ -44,7 +44,7 @@ def test_only_regular_files_of_the_session_are_followed(
             os.chdir(cwd)
         tails = LogTails(session)
         found = by_path(tails, drain(tails))
-        found = by_path(tails, {**{log.generation: b"" for log in tails.logs()}})
+        found = by_path(tails, {**{log.incarnation: b"" for log in tails.logs()}})
     assert set(found) == {"real.log", "absolute.log"}
     assert tails.skipped == {
         SkipReason.NOT_REGULAR: 2,
@@ -142,7 +142,7 @@ def test_small_logs_do_not_wait_for_a_large_one(session: RaySession) -> None:
     tails = LogTails(session)
     tails.scan()
     frames = list(tails.read(max_raw_bytes=2 * FRAME_RAW_BYTES))
-    assert len({frame.generation for frame in frames}) == 21
+    assert len({frame.incarnation for frame in frames}) == 21
 
 
 def test_content_of_a_changed_log_is_refused(session: RaySession) -> None:
@@ -151,15 +151,15 @@ def test_content_of_a_changed_log_is_refused(session: RaySession) -> None:
     log.write_bytes(b"0123456789")
     tails = LogTails(session)
     drain(tails)
-    generation = tails.logs()[0].generation
-    assert b"".join(tails.content(generation, 2, 7)) == b"23456"
+    incarnation = tails.logs()[0].incarnation
+    assert b"".join(tails.content(incarnation, 2, 7)) == b"23456"
     log.write_bytes(b"abc")
     with pytest.raises(LogChangedError):
-        list(tails.content(generation, 0, 10))
+        list(tails.content(incarnation, 0, 10))
     log.unlink()
     tails.close()
     with pytest.raises(FileNotFoundError):
-        list(tails.content(generation, 0, 10))
+        list(tails.content(incarnation, 0, 10))
 
 
 def test_few_descriptors_are_enough(session: RaySession) -> None:

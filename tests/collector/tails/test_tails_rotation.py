@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from collector.ray_session import RaySession
-from collector.tails import EndReason, LogTails
+from collector.tails import LogEndReason, LogTails
 from tests.collector.shipping.shipping_kit import ray_session
 from tests.collector.tails.tail_kit import by_path, drain
 
@@ -40,7 +40,7 @@ def test_rotation_is_followed_by_identity(session: RaySession) -> None:
     tails = LogTails(session)
     pieces = [drain(tails)]
     with (logs / "x.out").open("ab") as file:
-        file.write(b"generation\n")
+        file.write(b"incarnation\n")
     (logs / "x.out").rename(logs / "x.out.1")
     (logs / "x.out").write_bytes(b"second\n")
     pieces.append(drain(tails))
@@ -51,7 +51,7 @@ def test_rotation_is_followed_by_identity(session: RaySession) -> None:
     assert by_path(tails, *pieces) == {
         "x.out": b"third\n",
         "x.out.1": b"second\n",
-        "x.out.2": b"first generation\n",
+        "x.out.2": b"first incarnation\n",
     }
 
 
@@ -69,11 +69,11 @@ def test_rest_of_a_deleted_file_is_read(session: RaySession) -> None:
     tails.scan()
     assert by_path(tails, *pieces) == {"x.out": b"next\n", "x.out.gone-1": b"seen unseen\n"}
     assert all(log.gap is None for log in tails.logs())
-    assert tails.ended[EndReason.DELETED] == 1
+    assert tails.ended[LogEndReason.DELETED] == 1
 
 
-def test_generations_rotated_out_are_numbered_in_order(session: RaySession) -> None:
-    """The names of generations that have no place any more never clash and never change."""
+def test_incarnations_rotated_out_are_numbered_in_order(session: RaySession) -> None:
+    """The names of incarnations that have no place any more never clash and never change."""
     logs = session.logs_dir
     tails = LogTails(session)
     pieces = []
@@ -109,7 +109,7 @@ def test_deleted_file_keeps_its_name_while_nobody_takes_it(session: RaySession) 
     assert [log.path for log in tails.logs()] == ["user.log"]
 
 
-def test_truncation_begins_a_new_generation(session: RaySession) -> None:
+def test_truncation_begins_a_new_incarnation(session: RaySession) -> None:
     """Copy and truncate: what was read stays, what follows is another log."""
     log = session.logs_dir / "x.log"
     log.write_bytes(b"before the cut\n")
@@ -121,7 +121,7 @@ def test_truncation_begins_a_new_generation(session: RaySession) -> None:
         file.write(b"after\n")
     pieces.append(drain(tails))
     assert by_path(tails, *pieces) == {"x.log": b"after\n", "x.log.gone-1": b"before the cut\n"}
-    assert tails.ended[EndReason.TRUNCATED] == 1
+    assert tails.ended[LogEndReason.TRUNCATED] == 1
 
 
 @pytest.mark.parametrize("new_head", [b"other\n", b"first line\n"])
