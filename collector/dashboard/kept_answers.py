@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from collector.whole_files import replace_file
 from storage.backend import Backend
 from storage.layout import SessionRef, endpoint_key, snapshot_key
 from storage.wire import SnapshotEnvelope, WireError, decode_snapshot, encode_snapshot
@@ -42,11 +43,7 @@ class SnapshotFolder:
 
     def write(self, envelope: SnapshotEnvelope) -> Snapshot:
         """Keep an answer in place of the last one."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        path = self._path(envelope.name)
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(encode_snapshot(envelope))
-        temporary.replace(path)
+        replace_file(self._path(envelope.name), encode_snapshot(envelope))
         return self._snapshot(envelope.name, envelope.taken_ms)
 
     def read(self, name: str) -> SnapshotEnvelope | None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
-import aiohttp
 import msgspec
 
+from collector.dashboard.client import DashboardClient
 from storage.layout import is_ray_node_id
 
 log = logging.getLogger(__name__)
 
 PATH = "/api/v0/nodes?limit=10000"
 TIMEOUT_S = 2.0
-MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 
 class _Node(msgspec.Struct):
@@ -55,24 +53,11 @@ def choose_node(body: bytes, *, pod_ip: str, is_head: bool) -> str | None:
     return fitting.pop() if len(fitting) == 1 else None
 
 
-async def ask_node_id(
-    url: str, *, pod_ip: str, is_head: bool, headers: Mapping[str, str]
-) -> str | None:
-    """Ask the dashboard at `url`; None when it does not answer or does not know."""
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as client,
-            client.get(url + PATH, headers=headers) as response,
-        ):
-            if response.status != 200:
-                return None
-            body = await response.content.read(MAX_ANSWER_BYTES)
-            while chunk := await response.content.read(MAX_ANSWER_BYTES):
-                body += chunk
-                if len(body) > MAX_ANSWER_BYTES:
-                    return None
-    except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        log.debug("no node list", extra={"error": repr(error)})
+async def ask_node_id(client: DashboardClient, *, pod_ip: str, is_head: bool) -> str | None:
+    """Ask the dashboard; None when it does not answer or does not know."""
+    answer = await client.get(PATH, timeout_s=TIMEOUT_S)
+    if answer.fault is not None or answer.status != 200:
+        fault = answer.fault.value if answer.fault is not None else ""
+        log.debug("no node list", extra={"fault": fault, "status": answer.status})
         return None
-    return choose_node(body, pod_ip=pod_ip, is_head=is_head)
+    return choose_node(answer.body, pod_ip=pod_ip, is_head=is_head)

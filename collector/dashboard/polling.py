@@ -37,6 +37,9 @@ __all__ = ["DashboardCredentials", "Sink", "Snapshots", "ship_leftover_snapshots
 
 Sink = Callable[[Snapshot], None]
 
+KEPT = "kept"
+"""Outcome of a poll whose answer was kept; the others are those of `Rejection`."""
+
 ROUND_S = 1.0
 DOWN_PAUSE_S = 1.0
 DENIED_PAUSE_S = 30.0
@@ -237,14 +240,14 @@ class Snapshots:
     async def _final_round(self) -> None:
         async with self._busy:
             wanted = endpoints_for(self._seen, self._additional)
-            endpoints = [endpoint for endpoint in wanted if endpoint.final]
+            asked = [endpoint for endpoint in wanted if endpoint.final]
             answers = await asyncio.gather(
-                *(self._ask(endpoint, timeout_s=_FINAL_TIMEOUT_S) for endpoint in endpoints)
+                *(self._ask(endpoint, timeout_s=_FINAL_TIMEOUT_S) for endpoint in asked)
             )
             now_ms = self._now_ms()
             staged = [
                 _Staged(endpoint, answer, now_ms)
-                for endpoint, answer in zip(endpoints, answers, strict=True)
+                for endpoint, answer in zip(asked, answers, strict=True)
                 if answer.fault is None
             ]
             await self._settle(staged, final=True)
@@ -254,7 +257,7 @@ class Snapshots:
     async def _keep(self, staged: _Staged, *, final: bool) -> None:
         kept = self._kept.setdefault(staged.endpoint.name, _Kept())
         outcome, value = await asyncio.to_thread(self._judge_and_write, staged, kept, final)
-        self._metrics.polls.labels("kept" if outcome is None else outcome.value).inc()
+        self._metrics.polls.labels(KEPT if outcome is None else outcome.value).inc()
         kept.rejections = 0 if outcome is None else kept.rejections + 1
         if outcome is None:
             kept.good = True

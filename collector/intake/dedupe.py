@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
+from collector.whole_files import replace_file
+
 DIGEST_BYTES = 16
 DEFAULT_CAPACITY = 50_000
 
@@ -52,9 +54,7 @@ class Window:
         Done before the journal lets go of sealed segments: once their files are removed,
         their ids can no longer be read from them after a restart.
         """
-        temporary = path.with_suffix(".tmp")
-        temporary.write_bytes(b"".join([*self._old, *self._young]))
-        temporary.replace(path)
+        replace_file(path, b"".join([*self._old, *self._young]))
 
     def load(self, path: Path) -> None:
         """Add what `save` wrote; a missing or torn file gives what it has."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from collector.dashboard.client import DashboardClient, DashboardCredentials
 from collector.dashboard.metrics import DashboardMetrics
 from collector.intake.commits import CommitParts
 from collector.intake.dedupe import Window
@@ -40,6 +41,8 @@ class Parts:
     quarantine: Quarantine
     follow: FollowParts
     dashboard: Dashboard
+    node_list: DashboardClient
+    """Asks for this node's id, when no file tells it."""
     follower: SessionFollower
     lock: int
     """Handle that holds the data directory as long as the process lives."""
@@ -56,27 +59,22 @@ def assemble(
         version: of this collector.
         env: the environment, for dashboard credentials only.
 
-    Raises `StartError` when the data directory cannot be used.
+    Raises `StartError` when the data directory cannot be used, `CredentialsError` when the
+    dashboard's are missing.
 
     """
     lock = _lock(settings.data_dir)
+    credentials = DashboardCredentials.from_env(env)
     metrics, window, nodes = CollectorMetrics(), Window(), NodeNames()
     intake = _intake(settings, metrics, window, nodes)
-    shipping_metrics = ShippingMetrics(metrics.registry)
-    follow = FollowParts(
-        settings=settings,
-        journal=intake.journal,
-        disk=DiskThread(intake),
-        ledger=intake.ledger,
-        shipper=Shipper(backend, metrics=shipping_metrics),
-        metrics=metrics,
-        shipping_metrics=shipping_metrics,
-        version=version,
+    follow = _follow_parts(settings, backend, intake, version=version)
+    dashboard = Dashboard(
+        settings, credentials=credentials, metrics=DashboardMetrics(metrics.registry)
     )
-    dashboard = Dashboard(settings, env=env, metrics=DashboardMetrics(metrics.registry))
+    node_list = DashboardClient(settings.node_list_url, credentials)
     follower = SessionFollower(
         follow,
-        discovery=Discovery(settings, headers=dashboard.headers),
+        discovery=Discovery(settings, client=node_list),
         dashboard=dashboard,
         nodes=nodes,
     )
@@ -86,8 +84,25 @@ def assemble(
         quarantine=intake.quarantine,
         follow=follow,
         dashboard=dashboard,
+        node_list=node_list,
         follower=follower,
         lock=lock,
+    )
+
+
+def _follow_parts(
+    settings: Settings, backend: Backend, intake: CommitParts, *, version: str
+) -> FollowParts:
+    shipping_metrics = ShippingMetrics(intake.metrics.registry)
+    return FollowParts(
+        settings=settings,
+        journal=intake.journal,
+        disk=DiskThread(intake),
+        ledger=intake.ledger,
+        shipper=Shipper(backend, metrics=shipping_metrics),
+        metrics=intake.metrics,
+        shipping_metrics=shipping_metrics,
+        version=version,
     )
 
 

@@ -88,6 +88,7 @@ class Collector:
             )
         )
         await parts.dashboard.close()
+        await parts.node_list.close()
         await asyncio.to_thread(parts.follow.disk.close)
         for runner in runners:
             await runner.cleanup()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 
 from collector.dashboard.metrics import DashboardMetrics
 from collector.dashboard.polling import DashboardCredentials, Snapshots, ship_leftover_snapshots
@@ -19,25 +18,21 @@ class Dashboard:
 
     Args:
         settings: where the dashboard is.
-        env: holds the credentials.
+        credentials: how to authenticate there.
         metrics: what to count on.
 
     """
 
     def __init__(
-        self, settings: Settings, *, env: Mapping[str, str], metrics: DashboardMetrics
+        self, settings: Settings, *, credentials: DashboardCredentials, metrics: DashboardMetrics
     ) -> None:
         self._settings = settings
-        self._credentials = DashboardCredentials.from_env(env)
+        self._credentials = credentials
         self._metrics = metrics
         self._directory = settings.data_dir / "snapshots"
         self._wanted = settings.is_head and settings.collect_logs
         self._snapshots: Snapshots | None = None
         self._task: asyncio.Task[None] | None = None
-
-    def headers(self) -> Mapping[str, str]:
-        """For a request to the dashboard; empty when the credentials cannot be read."""
-        return self._credentials.headers()
 
     def follow(self, followed: FollowedSession) -> None:
         """Take snapshots for this session from now on."""

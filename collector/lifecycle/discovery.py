@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from collector.dashboard.client import DashboardClient
 from collector.dashboard.node_list import ask_node_id
 from collector.ray_session import (
     NodeIdSource,
@@ -29,7 +30,7 @@ class Discovery:
 
     Args:
         settings: where to look.
-        headers: called for the headers of a dashboard request (credentials).
+        client: asks the dashboard that knows all nodes.
         monotonic: clock.
 
     """
@@ -38,11 +39,11 @@ class Discovery:
         self,
         settings: Settings,
         *,
-        headers: Callable[[], Mapping[str, str]],
+        client: DashboardClient,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._headers = headers
+        self._client = client
         self._monotonic = monotonic
         self._found: RaySession | None = None
         self._name = ""
@@ -87,10 +88,5 @@ class Discovery:
         if too_soon or not settings.pod_ip:
             return None
         self._asked_s = now_s
-        node_id = await ask_node_id(
-            settings.node_list_url,
-            pod_ip=settings.pod_ip,
-            is_head=settings.is_head,
-            headers=self._headers(),
-        )
+        node_id = await ask_node_id(self._client, pod_ip=settings.pod_ip, is_head=settings.is_head)
         return (node_id, NodeIdSource.DASHBOARD) if node_id else None

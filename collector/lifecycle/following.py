@@ -23,7 +23,7 @@ from collector.settings import Settings
 from collector.shipping.markers import SessionEndReason, SessionMarkers
 from collector.shipping.metrics import ShippingMetrics
 from collector.shipping.parts import ShippingParts, ShippingSettings
-from collector.shipping.session_shipping import SessionShipping
+from collector.shipping.session_shipping import FinishReport, SessionShipping
 from collector.shipping.uploads import Shipper, Urgency
 
 log = logging.getLogger(__name__)
@@ -135,6 +135,13 @@ class FollowedSession:
             partial(self._write_end, reason, when_ms, late=late), deadline_s=deadline_s
         )
         parts.metrics.sessions_finished.labels(reason.value).inc()
+        self._log_finished(reason, report)
+        if report.complete and marked:
+            remember = partial(remember_finished, activity_ms=seen_ms)
+            await asyncio.to_thread(remember, parts.settings.data_dir, self.pair)
+        return report.complete and marked
+
+    def _log_finished(self, reason: SessionEndReason, report: FinishReport) -> None:
         log.info(
             "session finished",
             extra={
@@ -147,10 +154,6 @@ class FollowedSession:
                 "unshipped_events": report.unshipped_events,
             },
         )
-        if report.complete and marked:
-            remember = partial(remember_finished, activity_ms=seen_ms)
-            await asyncio.to_thread(remember, parts.settings.data_dir, self.pair)
-        return report.complete and marked
 
     def _write_end(self, reason: SessionEndReason, when_ms: int, *, late: bool) -> None:
         with self._marker_lock:

@@ -9,7 +9,6 @@ on this disk is which stored log, and which journal segment a live frame came fr
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 
 from collector.tails import LogFrameData, TailState
 from collector.tails.files import FileId
+from collector.whole_files import replace_file
 from storage.wire import (
     EventFileEntry,
     EventFrame,
@@ -147,13 +147,7 @@ class ManifestBook:
         """
         self.state.tails = list(tails)
         self.state.totals = _sum(self.state.totals, counted)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_suffix(".tmp")
-        with temporary.open("wb") as file:
-            file.write(msgspec.json.encode(self.state))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
+        replace_file(self._path, msgspec.json.encode(self.state), sync=True)
 
     def _put_aside(self) -> None:
         self._path.replace(self._path.with_suffix(".damaged"))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from collector.dashboard.client import DashboardClient, DashboardCredentials
 from collector.dashboard.node_list import ask_node_id, choose_node
 from collector.lifecycle.discovery import Discovery
 from collector.lifecycle.listeners import listen
@@ -203,9 +204,8 @@ def test_the_dashboard_is_asked_when_files_do_not_tell(tmp_path: Path) -> None:
             ],
             {},
         )
-        discovery = Discovery(
-            read, headers=lambda: {"x-ray-authorization": "Bearer t"}, monotonic=lambda: clock[0]
-        )
+        client = DashboardClient(read.node_list_url, DashboardCredentials(token="t"))
+        discovery = Discovery(read, client=client, monotonic=lambda: clock[0])
         assert await discovery.look() is None
         assert not asked
         clock[0] += 6
@@ -215,7 +215,8 @@ def test_the_dashboard_is_asked_when_files_do_not_tell(tmp_path: Path) -> None:
         assert await discovery.look() == found
         assert asked == ["Bearer t"]
         await runner.cleanup()
-        assert await ask_node_id(read.node_list_url, pod_ip="x", is_head=False, headers={}) is None
+        assert await ask_node_id(client, pod_ip="x", is_head=False) is None
+        await client.close()
 
     asyncio.run(run())
 
@@ -227,7 +228,9 @@ def test_a_session_stays_while_ray_replaces_the_link(tmp_path: Path) -> None:
     args = ["--ray-cluster-name=c", "--storage-backend=local", f"--ray-tmp-dir={tmp_path}"]
 
     async def run() -> None:
-        discovery = Discovery(read_settings(args, {}), headers=dict)
+        read = read_settings(args, {})
+        client = DashboardClient(read.node_list_url, DashboardCredentials())
+        discovery = Discovery(read, client=client)
         found = await discovery.look()
         assert found == session_of(tmp_path, SESSION, NODE)
         (tmp_path / "session_latest").unlink()
