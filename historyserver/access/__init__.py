@@ -1,6 +1,6 @@
 """Who may read what; every route passes here.
 
-`historyserver.request_cycle` asks the policy before every request. There is one policy now,
+`historyserver.web.request_cycle` asks the policy before every request. There is one policy now,
 `OpenPolicy`; a later one (tokens, OIDC, namespaces) takes its place without any route knowing. A
 response whose request was not asked about is never sent: it becomes an error.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from historyserver.selection import Selection
+from historyserver.http.selection import Selection
 
 
 class Purpose(Enum):

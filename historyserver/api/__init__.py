@@ -1,6 +1,6 @@
 """The HTTP API of Ray's dashboard, one module per area. Shapes only.
 
-Every module has a `blueprint`; `BLUEPRINTS` names them all, and `historyserver.app` registers
+Every module has a `blueprint`; `BLUEPRINTS` names them all, and `historyserver.web.app` registers
 them. A route that needs the chosen session calls `current_session()`, and returns what
 `answers.answer` makes. This package imports queries and selection; it never builds object keys
 and never folds events.

@@ -17,7 +17,7 @@ import flask
 import msgspec
 
 from historyserver.api.errors import ErrorCode, error_body
-from historyserver.bodies import BodyCache, StoredBody
+from historyserver.http.answer_cache import BodyCache, StoredBody
 
 COMPRESS_FROM_BYTES = 1024
 """Below this a gzip header and the time cost more than they save."""

@@ -10,7 +10,7 @@ import flask
 
 from historyserver.api.answers import answer
 from historyserver.catalogue import SessionEntry
-from historyserver.selection import Selection, cookies_for, parse_enter, with_session
+from historyserver.http.selection import Selection, cookies_for, parse_enter, with_session
 
 blueprint = flask.Blueprint("clusters", __name__)
 

@@ -9,18 +9,18 @@ import msgspec
 import zstandard
 
 from historyserver.access import Policy
-from historyserver.app import WebApp, create_app
 from historyserver.catalogue import Catalogue, SessionEntry
 from historyserver.compiled.details import DetailPacker, detail_number
 from historyserver.compiled.meta import Meta
 from historyserver.compiled.opener import CompiledSession, open_compiled
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.compiled.writer import TASK_COLUMNS, CompiledWriter
-from historyserver.dashboard import DashboardFiles
+from historyserver.dashboard.files import DashboardFiles
 from historyserver.folding.records import ActorRecord, LogInfo, NodeRecord, TaskDetail
 from historyserver.reading.source import LogPart
 from historyserver.reading.state import SessionState, StateReason
 from historyserver.sessions import OpenSession, Sessions
+from historyserver.web.app import WebApp, create_app
 from storage.backend import Backend
 from storage.layout import SessionRef
 

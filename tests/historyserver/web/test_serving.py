@@ -20,7 +20,7 @@ import pytest
 from tests.conftest import ProcessLogs
 from tests.harness.compiled_samples import SESSIONS, kuberay_samples
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 IDLE_BYTES = 90 * 1024 * 1024
 PREFIX = f"/s/ml/raycluster/v170/{SESSIONS['v170']}"
 

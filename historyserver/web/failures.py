@@ -13,15 +13,15 @@ from werkzeug.routing import WebsocketMismatch
 
 from historyserver.api.answers import refuse
 from historyserver.api.errors import ApiError, ErrorCode
-from historyserver.opening import OpeningError, OpeningReason
-from historyserver.places import to_root
+from historyserver.http.links import to_root
+from historyserver.http.selection import SelectionError
 from historyserver.queries.problems import QueryError
 from historyserver.reading.frames import SourceChangedError
-from historyserver.selection import SelectionError
 from historyserver.sessions import SessionError, SessionNotFoundError
+from historyserver.sessions.opening import OpeningError, OpeningReason
 from storage.backend import StorageError, ThrottledError, UnavailableError
 
-_log = logging.getLogger("historyserver.failures")
+log = logging.getLogger(__name__)
 
 RETRY_AFTER_S = 3
 _OPENING = {
@@ -59,7 +59,7 @@ def answer_to(error: Exception) -> flask.Response:
     """Make the response for an exception that left a route."""
     known = _known(error)
     if known is None:
-        _log.error(
+        log.error(
             "request failed",
             exc_info=error,
             extra={"request_id": flask.g.get("request_id", "")},

@@ -12,10 +12,11 @@ from historyserver import api
 from historyserver.access import AccessRequest, Policy, Purpose
 from historyserver.api import answers
 from historyserver.api.errors import ApiError, ErrorCode
-from historyserver.bodies import BodyCache
 from historyserver.compiled.schema import SCHEMA_VERSION
+from historyserver.http.answer_cache import BodyCache
+from historyserver.http.current import selected
+from historyserver.http.selection import Selection, SelectionSource
 from historyserver.metrics import ServerMetrics
-from historyserver.selection import HEADER, Selection, SelectionSource, of_request
 from storage.program.version import installed_version
 
 _log = logging.getLogger("historyserver.requests")
@@ -121,22 +122,6 @@ class RequestCycle:
         }
         level = logging.DEBUG if route in _PROBES else logging.INFO
         _log.log(level, "request", extra=fields)
-
-
-def selected() -> Selection | None:
-    """The current request's selection, read once. Raises `SelectionError`."""
-    if "selection" not in flask.g:
-        flask.g.access_checked = True  # a bad selection is refused without any data
-        request = flask.request
-        flask.g.selection = None
-        flask.g.selection = of_request(
-            request.environ,
-            headers={HEADER: request.headers.get(HEADER, "")},
-            cookies=request.cookies,
-        )
-        flask.g.access_checked = False
-    chosen: Selection | None = flask.g.selection
-    return chosen
 
 
 def _is_session_answer(request: flask.Request) -> bool:

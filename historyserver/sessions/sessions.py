@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from historyserver.catalogue import Catalogue
 from historyserver.compiled.cache import CompiledCache, cache_key
 from historyserver.compiled.opener import BrokenFileError, CompiledSession
 from historyserver.compiled.schema import SCHEMA_VERSION
@@ -28,6 +27,7 @@ from historyserver.compiling.stored import Fetched, fetch, store
 from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
+from historyserver.settings import Settings
 from storage.backend import Backend, NotFoundError, StorageError
 from storage.layout import SessionRef, compiled_key
 
@@ -115,7 +115,6 @@ class Sessions:
     def __init__(
         self,
         backend: Backend,
-        catalogue: Catalogue,
         cache_dir: Path,
         *,
         max_bytes: int = MAX_BYTES,
@@ -128,7 +127,6 @@ class Sessions:
 
         Args:
             backend: where they are; it must pickle, for the compiling process.
-            catalogue: kept for callers that hand it on; opening needs only the ref.
             cache_dir: a folder that processes of this machine may share.
             max_bytes: of compiled files there.
             workers: processes that one compile may use.
@@ -137,7 +135,6 @@ class Sessions:
             monotonic_s: the clock.
 
         """
-        self.catalogue = catalogue
         self._backend = backend
         self._cache_dir = cache_dir
         self._cache = CompiledCache(cache_dir, max_bytes=max_bytes)
@@ -350,6 +347,16 @@ class Sessions:
             if len(self._held) > self._max_open:
                 del self._held[min(self._held, key=lambda one: self._held[one].used_at_s)]
         return held
+
+
+def open_sessions(settings: Settings, backend: Backend) -> Sessions:
+    """Make the opener of sessions as the settings want it."""
+    return Sessions(
+        backend,
+        settings.cache_dir,
+        max_bytes=settings.cache_size_bytes,
+        workers=settings.compile_workers,
+    )
 
 
 def _sweep(cache_dir: Path, key: str) -> None:

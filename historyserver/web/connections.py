@@ -22,7 +22,7 @@ from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped
 
 from historyserver.api.errors import ErrorCode, error_body
 
-log = logging.getLogger("historyserver.connections")
+log = logging.getLogger(__name__)
 
 STALL_S = 10
 """So long a socket may stand still, while it is read or written."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from historyserver.catalogue import Catalogue
-from historyserver.opening import OpeningError, SessionOpener
-from historyserver.selection import SelectionError, SelectionSource, parse
-from historyserver.serving import open_sessions
+from historyserver.http.selection import SelectionError, SelectionSource, parse
+from historyserver.sessions.opening import OpeningError, SessionOpener
+from historyserver.sessions.sessions import open_sessions
 from historyserver.settings import Settings
 from storage.backend import Backend
 from storage.program.options import OptionError
@@ -27,7 +27,7 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
 
     """
     catalogue = Catalogue(backend)
-    sessions = open_sessions(settings, backend, catalogue)
+    sessions = open_sessions(settings, backend)
     opener = SessionOpener(catalogue=catalogue, sessions=sessions, patience_s=PATIENCE_S)
     namespace, kind, name, session = place.split("/")
     try:

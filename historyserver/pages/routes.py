@@ -18,13 +18,10 @@ from werkzeug.exceptions import NotFound
 
 from historyserver.catalogue import PagingError, SessionEntry
 from historyserver.compiled.meta import Meta
-from historyserver.dashboard import CONTENT_SECURITY_POLICY, DashboardFile, DashboardFiles
-from historyserver.opening import SessionOpener
-from historyserver.pages.facts import facts_of, warnings_of
-from historyserver.pages.listing import ListQuery, list_page
-from historyserver.places import to_root
-from historyserver.request_cycle import selected
-from historyserver.selection import (
+from historyserver.dashboard.files import CONTENT_SECURITY_POLICY, DashboardFile, DashboardFiles
+from historyserver.http.current import selected
+from historyserver.http.links import to_root
+from historyserver.http.selection import (
     ENVIRON_NO_SLASH,
     LATEST,
     LIVE,
@@ -32,6 +29,9 @@ from historyserver.selection import (
     parse,
     with_session,
 )
+from historyserver.pages.facts import facts_of, warnings_of
+from historyserver.pages.listing import ListQuery, list_page
+from historyserver.sessions.opening import SessionOpener
 
 HTML = "text/html; charset=utf-8"
 _NO_UI = (

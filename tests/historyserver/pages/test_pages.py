@@ -204,7 +204,7 @@ def test_durations_and_sizes_are_readable() -> None:
 def test_the_styles_have_both_themes() -> None:
     """Dark is not an afterthought: every colour has its dark one."""
     css = Path("historyserver/pages/static/style.css")
-    text = (Path(__file__).parents[2] / css).read_text()
+    text = (Path(__file__).parents[3] / css).read_text()
     light, dark = text.split("prefers-color-scheme: dark", 1)
     names = set(re.findall(r"(--[a-z-]+):", light))
     assert names <= set(re.findall(r"(--[a-z-]+):", dark))

@@ -45,8 +45,8 @@ from tests.historyserver.catalogue.written import put_events, ref_of
 from tests.historyserver.hand_made import HEAD, HandMade, app_of, entry_of
 from tests.historyserver.queries.session_builder import Task, build, close_all, task_id
 
-TESTS = Path(__file__).parents[1]
-_HERE = "historyserver/test_faults_of_the_peer.py::"
+TESTS = Path(__file__).parents[2]
+_HERE = "historyserver/web/test_faults_of_the_peer.py::"
 
 COVERED: dict[str, tuple[str, ...]] = {
     "errors depend on the order of files": (
@@ -61,7 +61,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "summaries count 10,000 tasks": (_HERE + "test_a_summary_counts_more_than_ten_thousand",),
     "open outlasts the proxy": (
-        "historyserver/test_opening.py::test_a_long_preparation_answers_503_and_goes_on",
+        "historyserver/sessions/test_opening.py::test_a_long_preparation_answers_503_and_goes_on",
     ),
     "events refused": (
         "collector/test_process_lifecycle.py::test_a_fast_sender_is_never_refused",
@@ -165,8 +165,8 @@ BAD_INPUT: dict[str, tuple[str, ...]] = {
     ),
     "unknown session, node, job, actor": (_HERE + "test_what_does_not_exist_is_told_in_one_shape",),
     "never a stack trace": (
-        "historyserver/test_opening.py::test_a_fault_of_ours_shows_no_trace",
-        "historyserver/test_slow_clients.py::test_what_is_too_large_is_refused_in_our_shape",
+        "historyserver/sessions/test_opening.py::test_a_fault_of_ours_shows_no_trace",
+        "historyserver/web/test_slow_clients.py::test_what_is_too_large_is_refused_in_our_shape",
     ),
 }
 
@@ -189,7 +189,7 @@ def test_every_fault_has_its_tests(named: str) -> None:
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
     """The session that the peer's own collector stored, and its list."""
     backend = LocalBackend(kuberay_samples() / "tree")
-    sessions = Sessions(backend, Catalogue(backend), tmp_path_factory.mktemp("cache"))
+    sessions = Sessions(backend, tmp_path_factory.mktemp("cache"))
     sessions._store = lambda *_, **__: None  # type: ignore[method-assign]  # shared samples
     yield Asker(app_of(backend, entries=[entry_of()], sessions=sessions))
     sessions.close()

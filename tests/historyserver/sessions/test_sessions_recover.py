@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import historyserver.sessions as module
-from historyserver.catalogue import Catalogue
+import historyserver.sessions.sessions as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.crew import CrewError
@@ -53,7 +52,7 @@ def clock() -> Clock:
 @pytest.fixture
 def sessions(backend: LocalBackend, tmp_path: Path, clock: Clock) -> Iterator[Sessions]:
     """Sessions with an empty cache."""
-    found = Sessions(backend, Catalogue(backend), tmp_path / "cache", monotonic_s=clock)
+    found = Sessions(backend, tmp_path / "cache", monotonic_s=clock)
     yield found
     found.close()
 
@@ -99,7 +98,7 @@ def test_a_stored_file_of_another_session_is_not_used(
     sessions.close()
     change = f"UPDATE meta SET value = '\"{value}\"' WHERE key = '{name}'"
     _tampered(backend, change, tmp_path)
-    replica = Sessions(backend, Catalogue(backend), tmp_path / "other")
+    replica = Sessions(backend, tmp_path / "other")
     meta = replica.open(REF).compiled.meta
     assert (meta.cluster, count(replica.open(REF))) == ("v170", 17)
     replica.close()
@@ -117,7 +116,7 @@ def test_a_file_that_fails_in_a_query_is_made_anew(
     sessions.close()
     _tampered(backend, damage, tmp_path)
     for cache in ("other", "third"):
-        replica = Sessions(backend, Catalogue(backend), tmp_path / cache)
+        replica = Sessions(backend, tmp_path / cache)
         ask = Asker(app_of(backend, entries=[entry_of(REF)], sessions=replica))
         if cache == "other":
             refused(ask.get(TASKS), "session_preparing", status=503)

@@ -13,15 +13,14 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 
-from historyserver import app as _app  # imported before the fork: workers share its memory
-from historyserver.app import WebApp
 from historyserver.catalogue import Catalogue
-from historyserver.dashboard import DashboardFiles
-from historyserver.sessions import Sessions
+from historyserver.dashboard.files import DashboardFiles
+from historyserver.sessions import open_sessions
 from historyserver.settings import Settings
+from historyserver.web.app import WebApp, create_app
 from storage.backend import Backend
 
-_log = logging.getLogger("historyserver.serving")
+log = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
 """Longer than the 60 s after which common proxies close an idle connection."""
@@ -30,8 +29,8 @@ KEEP_ALIVE_S = 75
 def make_app(settings: Settings, backend: Backend) -> WebApp:
     """Make the app as the settings want it."""
     catalogue = Catalogue(backend)
-    sessions = open_sessions(settings, backend, catalogue)
-    return _app.create_app(
+    sessions = open_sessions(settings, backend)
+    return create_app(
         catalogue=catalogue,
         sessions=sessions,
         files=DashboardFiles(settings.dashboard_dir),
@@ -39,17 +38,6 @@ def make_app(settings: Settings, backend: Backend) -> WebApp:
         open_timeout_s=settings.open_timeout_s,
         max_waiting=max(1, settings.threads * 3 // 4),
         cache_dir=settings.cache_dir,
-    )
-
-
-def open_sessions(settings: Settings, backend: Backend, catalogue: Catalogue) -> Sessions:
-    """Make the opener of sessions as the settings want it."""
-    return Sessions(
-        backend,
-        catalogue,
-        settings.cache_dir,
-        max_bytes=settings.cache_size_bytes,
-        workers=settings.compile_workers,
     )
 
 
@@ -72,7 +60,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed
         options: dict[str, Any] = {
             "bind": [f"{address}:{settings.port}"],
             "workers": settings.workers,
-            "worker_class": "historyserver.connections.Worker",
+            "worker_class": "historyserver.web.connections.Worker",
             "threads": settings.threads,
             "graceful_timeout": max(1, round(settings.stop_timeout_s)),
             "timeout": 120,
@@ -81,7 +69,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed
             "limit_request_field_size": 32 * 1024,  # cookies of a sign-in proxy are large
             "accesslog": None,
             "errorlog": "-",
-            "logger_class": "historyserver.serving.Logs",
+            "logger_class": "historyserver.web.serving.Logs",
             "control_socket_disable": True,
             "when_ready": _ready,
             "worker_exit": _worker_exit,
@@ -130,7 +118,7 @@ class Logs:
 
 def _ready(server: Any) -> None:
     addresses = [str(listener) for listener in server.LISTENERS]
-    _log.info("listening", extra={"address": addresses[0] if addresses else ""})
+    log.info("listening", extra={"address": addresses[0] if addresses else ""})
 
 
 def _worker_exit(server: Any, worker: Any) -> None:

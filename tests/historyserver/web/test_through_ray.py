@@ -17,7 +17,7 @@ from demo.session import wait_for
 from tests.conftest import ProcessLogs
 from tests.harness.compiled_samples import SESSIONS, kuberay_samples
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 SERVER_PORT = 8080
 PATIENT = {
     "RAY_raylet_start_wait_time_s": "120",

@@ -17,10 +17,10 @@ import pytest
 
 from tests.conftest import ProcessLogs
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 _PROGRAM = """
 import struct, sys
-from historyserver import connections
+from historyserver.web import connections
 connections.HEAD_S = 1.0
 connections._WATCH_S = 0.1
 connections._STALL = struct.pack("ll", 1, 0)

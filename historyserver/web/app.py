@@ -16,20 +16,21 @@ import zstandard
 from historyserver import api
 from historyserver.access import OpenPolicy, Policy
 from historyserver.api import clusters, probes
-from historyserver.bodies import BodyCache
 from historyserver.catalogue import Catalogue, SessionEntry
 from historyserver.compiled.meta import Meta
-from historyserver.dashboard import DashboardFiles
-from historyserver.failures import answer_to
+from historyserver.dashboard.files import DashboardFiles
+from historyserver.http.answer_cache import BodyCache
+from historyserver.http.current import selected
+from historyserver.http.selection import SelectionPrefix
 from historyserver.metrics import ServerMetrics
-from historyserver.opening import OpeningError, OpeningReason, SessionOpener
-from historyserver.page_routes import PageParts, page_blueprint
-from historyserver.request_cycle import RequestCycle, selected
-from historyserver.selection import SelectionPrefix
+from historyserver.pages.routes import PageParts, page_blueprint
 from historyserver.sessions import OpenSession, Sessions
+from historyserver.sessions.opening import OpeningError, OpeningReason, SessionOpener
+from historyserver.web.failures import answer_to
+from historyserver.web.request_cycle import RequestCycle
 from storage.backend import StorageError
 
-_log = logging.getLogger("historyserver.app")
+log = logging.getLogger(__name__)
 
 _DAMAGED = (sqlite3.DatabaseError, msgspec.MsgspecError, zstandard.ZstdError)
 """What reading a damaged compiled file ends with."""
@@ -129,7 +130,7 @@ def _healed(error: Exception, sessions: Sessions) -> Exception:
     session: OpenSession | None = flask.g.get("open_session")
     if session is None or not isinstance(error, _DAMAGED) or not sessions.discard(session):
         return error
-    _log.error("a query met a damaged file", exc_info=error)
+    log.error("a query met a damaged file", exc_info=error)
     return OpeningError(
         OpeningReason.PREPARING,
         f"the prepared session {session.ref.session} was damaged and is made anew; "

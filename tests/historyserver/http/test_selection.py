@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from historyserver.selection import (
+from historyserver.http.selection import (
     ENVIRON_ERROR,
     ENVIRON_KEY,
     ENVIRON_NO_SLASH,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from historyserver.opening import OpeningError, OpeningReason, SessionOpener
-from historyserver.selection import SelectionSource, parse
+from historyserver.http.selection import SelectionSource, parse
 from historyserver.sessions import OpenSession
+from historyserver.sessions.opening import OpeningError, OpeningReason, SessionOpener
 from storage.backend import Backend, UnavailableError
 from storage.layout import SessionRef
 from tests.historyserver.asking import Asker, refused

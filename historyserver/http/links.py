@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from historyserver.selection import ENVIRON_PATH
+from historyserver.http.selection import ENVIRON_PATH
 
 
 def to_root(environ: Mapping[str, Any]) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import historyserver.sessions as module
-from historyserver.catalogue import Catalogue
+import historyserver.sessions.sessions as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.crew import CrewError
@@ -88,7 +87,7 @@ def clock() -> Clock:
 @pytest.fixture
 def sessions(backend: LocalBackend, tmp_path: Path, clock: Clock) -> Iterator[Sessions]:
     """Sessions with an empty cache."""
-    found = Sessions(backend, Catalogue(backend), tmp_path / "cache", monotonic_s=clock)
+    found = Sessions(backend, tmp_path / "cache", monotonic_s=clock)
     yield found
     found.close()
 
@@ -127,12 +126,11 @@ def test_processes_share_one_compile(backend: LocalBackend, tmp_path: Path) -> N
     script = """
 import sys
 from pathlib import Path
-from historyserver.catalogue import Catalogue
 from historyserver.sessions import Sessions
 from storage.layout import SessionRef
 from storage.local.backend import LocalBackend
 backend = LocalBackend(Path(sys.argv[1]))
-sessions = Sessions(backend, Catalogue(backend), Path(sys.argv[2]))
+sessions = Sessions(backend, Path(sys.argv[2]))
 meta = sessions.open(SessionRef("ml", "v170", sys.argv[3])).compiled.meta
 print(meta.compiled_ms)
 sessions.close()
@@ -151,7 +149,7 @@ def test_another_replica_fetches_what_was_stored(
     sessions.open(REF)
     sessions.close()
     assert len(stored(backend)) == 1
-    replica = Sessions(backend, Catalogue(backend), tmp_path / "other")
+    replica = Sessions(backend, tmp_path / "other")
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 1
@@ -165,7 +163,7 @@ def test_a_restarted_server_uses_its_local_cache(
     sessions.close()
     for key in stored(backend):
         backend.delete(key)
-    again = Sessions(backend, Catalogue(backend), tmp_path / "cache")
+    again = Sessions(backend, tmp_path / "cache")
     assert count(again.open(REF)) == 17
     again.close()
     assert compiles.number == 1
@@ -184,11 +182,11 @@ def test_a_damaged_stored_file_is_made_anew_and_replaced(
     backend.put(
         key, {"cut": body[: len(body) // 2], "garbage": b"x" * 100, "not a session": other}[damage]
     )
-    replica = Sessions(backend, Catalogue(backend), tmp_path / "other")
+    replica = Sessions(backend, tmp_path / "other")
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 2
-    third = Sessions(backend, Catalogue(backend), tmp_path / "third")
+    third = Sessions(backend, tmp_path / "third")
     assert count(third.open(REF)) == 17
     third.close()
     assert compiles.number == 2
@@ -204,7 +202,7 @@ def test_a_damaged_local_file_is_fetched_again(
     body = bytearray(path.read_bytes())
     body[len(body) // 2] ^= 0x10
     path.write_bytes(body)
-    again = Sessions(backend, Catalogue(backend), tmp_path / "cache")
+    again = Sessions(backend, tmp_path / "cache")
     assert count(again.open(REF)) == 17
     again.close()
 

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from historyserver.dashboard import installed_build
+from historyserver.dashboard.files import installed_build
 
 BUILD = "ray/dashboard/client/build/"
 LICENSE_NAME = "LICENSE-ray.txt"

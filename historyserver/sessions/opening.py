@@ -16,8 +16,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
 
 from historyserver.catalogue import Catalogue, SessionEntry
-from historyserver.selection import LIVE, Selection, SelectionSource
-from historyserver.sessions import OpenSession, Sessions
+from historyserver.http.selection import LIVE, Selection, SelectionSource
+from historyserver.sessions.sessions import OpenSession, Sessions
 from storage.layout import SessionRef
 
 OPENING_THREADS = 8

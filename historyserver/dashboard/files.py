@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from historyserver.bodies import BodyCache, StoredBody
+from historyserver.http.answer_cache import BodyCache, StoredBody
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 """Files under `static/` have a hash of their content in their names."""

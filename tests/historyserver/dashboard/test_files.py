@@ -9,8 +9,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from historyserver.dashboard import DashboardFiles, installed_build
-from historyserver.fetch_ui import FetchError, fetch_ui
+from historyserver.dashboard.fetching import FetchError, fetch_ui
+from historyserver.dashboard.files import DashboardFiles, installed_build
 from storage.backend import Backend
 from tests.historyserver.asking import Asker
 from tests.historyserver.hand_made import PREFIX, SESSION, HandMade, app_of
@@ -181,7 +181,7 @@ def test_a_server_without_a_build_says_how_to_get_one(
     backend: Backend, hand_made: HandMade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The API goes on working."""
-    monkeypatch.setattr("historyserver.dashboard.installed_build", lambda: None)
+    monkeypatch.setattr("historyserver.dashboard.files.installed_build", lambda: None)
     ask = Asker(app_of(backend, hand_made.opened(), ui=tmp_path / "none"))
     page = ask.session("/")
     assert page.status_code == 503
