@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import flask
+from werkzeug.exceptions import NotFound
 
 from historyserver.api.answers import answer
 from historyserver.catalogue import SessionEntry
-from historyserver.http.selection import Selection, cookies_for, parse_enter, with_session
+from historyserver.http.current import selected
+from historyserver.http.selection import Selection, cookies_for, with_session
 
 blueprint = flask.Blueprint("clusters", __name__)
 
@@ -30,7 +32,10 @@ def clusters() -> flask.Response:
 @blueprint.get("/enter_cluster/<path:chosen>")
 def enter_cluster(chosen: str) -> flask.Response:
     """Choose a session by cookies. Never a redirect: Ray's proxy would follow it and lose them."""
-    selection = parse_enter(chosen.rstrip("/").split("/"))
+    del chosen  # it is the selection, which access was asked about
+    selection = selected()
+    if selection is None:
+        raise NotFound
     find = cast("Callable[[Selection], SessionEntry]", flask.current_app.extensions[FIND])
     entry = find(selection)
     ref = entry.ref

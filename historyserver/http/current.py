@@ -7,17 +7,25 @@ import flask
 from historyserver.http.selection import HEADER, Selection, of_request
 
 
+def select(named: Selection | None) -> Selection | None:
+    """Find what the current request means and keep it; done once, before the access policy.
+
+    Args:
+        named: what the address itself names, where its route shows one session; it wins.
+
+    Raises `SelectionError`.
+
+    """
+    request = flask.request
+    flask.g.selection = named or of_request(
+        request.environ,
+        headers={HEADER: request.headers.get(HEADER, "")},
+        cookies=request.cookies,
+    )
+    return selected()
+
+
 def selected() -> Selection | None:
-    """The current request's selection, read once. Raises `SelectionError`."""
-    if "selection" not in flask.g:
-        flask.g.access_checked = True  # a bad selection is refused without any data
-        request = flask.request
-        flask.g.selection = None
-        flask.g.selection = of_request(
-            request.environ,
-            headers={HEADER: request.headers.get(HEADER, "")},
-            cookies=request.cookies,
-        )
-        flask.g.access_checked = False
-    chosen: Selection | None = flask.g.selection
-    return chosen
+    """What `select` found; the access policy was asked about the same."""
+    found: Selection | None = flask.g.get("selection")
+    return found

@@ -26,7 +26,6 @@ from historyserver.http.selection import (
     LATEST,
     LIVE,
     SelectionSource,
-    parse,
     with_session,
 )
 from historyserver.pages.facts import facts_of, warnings_of
@@ -66,8 +65,8 @@ def page_blueprint(parts: PageParts) -> flask.Blueprint:
 
     @blueprint.get("/about/<namespace>/<kind>/<name>/<session>/")
     def about(namespace: str, kind: str, name: str, session: str) -> flask.Response:
-        chosen = parse(namespace, kind, name, session, source=SelectionSource.PATH)
-        return _about(parts, parts.opener.open(chosen).compiled.meta)
+        del namespace, kind, name, session  # they are the selection, which access was asked about
+        return _about(parts.opener.open(selected()).compiled.meta)
 
     @blueprint.get("/assets/<name>")
     def asset(name: str) -> flask.Response:
@@ -113,8 +112,7 @@ def _list(parts: PageParts) -> flask.Response:
     return _html(html)
 
 
-def _about(parts: PageParts, meta: Meta) -> flask.Response:
-    del parts
+def _about(meta: Meta) -> flask.Response:
     kind = meta.owner_kind or "raycluster"
     name = meta.owner_name or meta.cluster
     html = flask.render_template(

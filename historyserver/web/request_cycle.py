@@ -14,8 +14,8 @@ from historyserver.api import answers
 from historyserver.api.errors import ApiError, ErrorCode
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.http.answer_cache import BodyCache
-from historyserver.http.current import selected
-from historyserver.http.selection import Selection, SelectionSource
+from historyserver.http.current import select
+from historyserver.http.selection import Selection, SelectionSource, parse, parse_enter
 from historyserver.metrics import ServerMetrics
 from storage.program.version import installed_version
 
@@ -34,7 +34,6 @@ _FIXED_HEADERS = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 _PROBES = frozenset({"/healthz", "/livez", "/readyz", "/readz", "/metrics"})
-_LISTS = frozenset({"pages.root", "clusters.clusters"})
 
 
 class RequestCycle:
@@ -55,9 +54,10 @@ class RequestCycle:
         """Check access and method, then answer from memory if that can be."""
         flask.g.started_s = time.perf_counter()
         flask.g.request_id = secrets.token_hex(6)
-        selection = selected()
-        self._check_access(selection)
         request = flask.request
+        flask.g.access_checked = True  # a bad selection is refused without any data
+        selection = select(_named_by_address(request))
+        self._check_access(selection)
         if request.method not in READ_METHODS and request.endpoint != "probes.authenticate":
             raise ApiError(
                 ErrorCode.READ_ONLY, "stored sessions are read-only: use GET or HEAD", status=405
@@ -85,6 +85,7 @@ class RequestCycle:
         return response
 
     def _check_access(self, selection: Selection | None) -> None:
+        flask.g.access_checked = False
         request = flask.request
         asked = AccessRequest(
             purpose=_purpose(request, selection),
@@ -130,11 +131,24 @@ def _is_session_answer(request: flask.Request) -> bool:
     return known and request.method in ("GET", "HEAD")
 
 
+def _named_by_address(request: flask.Request) -> Selection | None:
+    """The session of a route that shows one outside of its prefix. Raises `SelectionError`."""
+    arguments = request.view_args or {}
+    if request.endpoint == "pages.about":
+        return parse(**arguments, source=SelectionSource.PATH)
+    if request.endpoint == "clusters.enter_cluster":
+        return parse_enter(arguments["chosen"].rstrip("/").split("/"))
+    return None
+
+
 def _purpose(request: flask.Request, selection: Selection | None) -> Purpose:
-    if selection is not None and selection.source is SelectionSource.PATH:
-        return Purpose.SESSION  # all that lies under a session's prefix, Ray's page too
+    """What the policy is told: by the route first, since a prefix may stand before any of them."""
     if request.path in _PROBES:
         return Purpose.PROBE
-    if request.endpoint in _LISTS:
+    if request.endpoint == "clusters.clusters":
+        return Purpose.LIST
+    if selection is not None and selection.source is SelectionSource.PATH:
+        return Purpose.SESSION  # all that lies under a session's prefix, Ray's page too
+    if request.endpoint == "pages.root":
         return Purpose.LIST
     return Purpose.SESSION if request.blueprint in api.BLUEPRINTS else Purpose.PAGE
