@@ -18,6 +18,7 @@ import msgspec
 
 from historyserver.api.errors import ErrorCode, error_body
 from historyserver.http.answer_cache import BodyCache, StoredBody
+from historyserver.http.conditions import accepts_gzip, is_fresh
 
 COMPRESS_FROM_BYTES = 1024
 """Below this a gzip header and the time cost more than they save."""
@@ -81,8 +82,7 @@ def etag_of(etag_base: str, path: str, query: Iterable[tuple[str, str]]) -> str:
 
 def recall(cache: BodyCache, *, etag: str, request: flask.Request) -> flask.Response | None:
     """Answer from the ETag alone (304) or from memory; None when it must be made."""
-    asked = request.headers.get("If-None-Match", "")
-    if etag in {part.strip() for part in asked.split(",")} or asked.strip() == "*":
+    if is_fresh(etag, request):
         flask.g.cache_outcome = "not_modified"
         response = flask.Response(status=304)
         response.headers.pop("Content-Type", None)
@@ -121,11 +121,6 @@ def finish(
         headers = tuple((k, v) for k, v in response.headers.items() if k in kept)
         cache.put((etag, compressed), StoredBody(response.get_data(), headers))
     return response
-
-
-def accepts_gzip(request: flask.Request) -> bool:
-    """Whether the client takes gzip (any quality but 0)."""
-    return request.accept_encodings["gzip"] > 0
 
 
 def _compress(response: flask.Response) -> None:

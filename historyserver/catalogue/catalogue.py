@@ -18,9 +18,10 @@ from historyserver.catalogue.discovery import (
     with_data,
 )
 from historyserver.catalogue.entry import SessionEntry, SessionId
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.listing import DEFAULT_ROOTS
 from historyserver.reading.plausible import check_entry
-from historyserver.reading.state import SessionState, StateReason
+from historyserver.reading.state import StateReason
 from storage.backend import (
     Backend,
     IntegrityError,
@@ -245,7 +246,7 @@ class Catalogue:
         wire = self._read.get(key, ("", None))[1]
         check = self._checks.get(key)
         if wire is not None and wire.ended_ms:
-            unclean = wire.state == SessionState.UNCLEAN.value
+            unclean = wire.state == SessionState.UNCLEAN
             state = SessionState.UNCLEAN if unclean else SessionState.ENDED
             reason = StateReason.STALE_MANIFEST if unclean else StateReason.END_MARKER
             end_ms: int | None = wire.ended_ms

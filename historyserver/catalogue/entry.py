@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from historyserver.reading.state import SessionState, StateReason
+from historyserver.folding.session_state import SessionState
+from historyserver.reading.state import StateReason
 from storage.layout import CLUSTER_KIND, SessionRef
 
 SessionId = tuple[str, str, str]

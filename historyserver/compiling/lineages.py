@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from historyserver.compiled.envelopes import listing
 from historyserver.folding.lineage import Lineage
 from historyserver.folding.task_rows import Row
 
@@ -56,18 +57,6 @@ def render_lineage(
 
 def _answer(lineage: Lineage, actor_names: Mapping[str, str], job: str) -> bytes:
     attempts = lineage.attempts(job)
-    answer = {
-        "result": True,
-        "msg": "",
-        "data": {
-            "result": {
-                "total": attempts,
-                "num_after_truncation": attempts,
-                "num_filtered": attempts,
-                "result": {"node_id_to_summary": {"cluster": lineage.summary(actor_names, job)}},
-                "partial_failure_warning": "",
-                "warnings": None,
-            }
-        },
-    }
+    summary = {"node_id_to_summary": {"cluster": lineage.summary(actor_names, job)}}
+    answer = listing(summary, total=attempts, filtered=attempts)
     return gzip.compress(msgspec.json.encode(answer), compresslevel=1, mtime=0)

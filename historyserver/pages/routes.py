@@ -19,8 +19,9 @@ from werkzeug.exceptions import NotFound
 from historyserver.catalogue import PagingError, SessionEntry
 from historyserver.compiled.meta import Meta
 from historyserver.dashboard.files import CONTENT_SECURITY_POLICY, DashboardFile, DashboardFiles
+from historyserver.http.conditions import accepts_gzip, is_fresh
 from historyserver.http.current import selected
-from historyserver.http.links import to_root
+from historyserver.http.links import session_path, to_root
 from historyserver.http.selection import (
     ENVIRON_NO_SLASH,
     LATEST,
@@ -30,6 +31,7 @@ from historyserver.http.selection import (
 )
 from historyserver.pages.facts import facts_of, warnings_of
 from historyserver.pages.listing import ListQuery, list_page
+from historyserver.sessions import OpenSession
 from historyserver.sessions.opening import SessionOpener
 
 HTML = "text/html; charset=utf-8"
@@ -66,7 +68,7 @@ def page_blueprint(parts: PageParts) -> flask.Blueprint:
     @blueprint.get("/about/<namespace>/<kind>/<name>/<session>/")
     def about(namespace: str, kind: str, name: str, session: str) -> flask.Response:
         del namespace, kind, name, session  # they are the selection, which access was asked about
-        return _about(parts.opener.open(selected()).compiled.meta)
+        return _about(parts.opener.open(selected()))
 
     @blueprint.get("/assets/<name>")
     def asset(name: str) -> flask.Response:
@@ -75,7 +77,7 @@ def page_blueprint(parts: PageParts) -> flask.Blueprint:
     @blueprint.get("/<path:path>")
     def file(path: str) -> flask.Response:
         if _in_session():
-            found = parts.files.file(path, compressed=_gzip())
+            found = parts.files.file(path, compressed=accepts_gzip(flask.request))
             if found is not None:
                 return _file(found)
         elif proxied(flask.request):
@@ -112,16 +114,15 @@ def _list(parts: PageParts) -> flask.Response:
     return _html(html)
 
 
-def _about(meta: Meta) -> flask.Response:
-    kind = meta.owner_kind or "raycluster"
-    name = meta.owner_name or meta.cluster
+def _about(session: OpenSession) -> flask.Response:
+    meta = session.compiled.meta
     html = flask.render_template(
         "about.html",
         cluster=meta.cluster,
         session=meta.session,
         facts=facts_of(meta),
         warnings=warnings_of(meta),
-        link=f"s/{meta.namespace}/{kind}/{name}/{meta.session}/",
+        link=session_path(session.ref),
         root=to_root(flask.request.environ),
     )
     return _html(html)
@@ -140,14 +141,16 @@ def _dashboard(parts: PageParts) -> flask.Response:
         response.headers["Cache-Control"] = "no-store"
         return flask.make_response(response)
     session = parts.opener.open(chosen)
-    page = parts.files.index(session.compiled.meta.ray_version, compressed=_gzip())
+    page = parts.files.index(
+        session.compiled.meta.ray_version, compressed=accepts_gzip(flask.request)
+    )
     if page is None:
         return _message("Ray's dashboard is not here", _NO_UI, status=503)
     return _file(page)
 
 
 def _file(found: DashboardFile) -> flask.Response:
-    fresh = found.etag in flask.request.headers.get("If-None-Match", "")
+    fresh = is_fresh(found.etag, flask.request)
     response = flask.Response(b"" if fresh else found.body, status=304 if fresh else 200)
     for name, value in found.headers:
         response.headers[name] = value
@@ -183,7 +186,3 @@ def _message(title: str, text: str, *, status: int) -> flask.Response:
 
 def _html(html: str, *, status: int = 200) -> flask.Response:
     return flask.Response(html, status=status, content_type=HTML)
-
-
-def _gzip() -> bool:
-    return flask.request.accept_encodings["gzip"] > 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.damage import Damage
 from storage.layout import SessionRef
 
@@ -92,7 +93,7 @@ class SessionSource:
     start_ms: int = 0
     end_ms: int = 0
     """0 when no end marker tells it."""
-    state: str = "unclean"
+    state: str = SessionState.UNCLEAN.value
     """`running` (fresh live data), `ended` (end marker), `unclean` (neither)."""
     reason: str = ""
     """Why that state: a `state.StateReason`."""

@@ -24,6 +24,7 @@ from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.crew import CrewError
 from historyserver.compiling.stored import Fetched, fetch, store
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
@@ -269,7 +270,7 @@ class Sessions:
             is_damaged = fetched is not Fetched.ABSENT
         unfinished.unlink(missing_ok=True)
         compiled = self._make(source, key, unfinished)
-        if source.state != "running":
+        if source.state != SessionState.RUNNING:
             self._background.submit(self._store, stored_key, compiled, replace=is_damaged)
         return compiled
 
@@ -330,7 +331,7 @@ class Sessions:
 
     def _hold(self, ref: SessionRef, source: SessionSource, compiled: CompiledSession) -> _Held:
         recheck_s = 0.0
-        if source.state == "running":
+        if source.state == SessionState.RUNNING:
             recheck_s = RUNNING_RECHECK_S
         elif not source.settled:
             recheck_s = UNSETTLED_RECHECK_S

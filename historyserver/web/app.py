@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ import flask
 import msgspec
 import zstandard
 
-from historyserver import api
-from historyserver.access import OpenPolicy, Policy
-from historyserver.api import clusters, probes
+from historyserver.access import Policy
+from historyserver.api.areas import AREAS
+from historyserver.api.routing import ApiParts
 from historyserver.catalogue import Catalogue, SessionEntry
 from historyserver.compiled.meta import Meta
 from historyserver.dashboard.files import DashboardFiles
@@ -57,57 +58,71 @@ class WebApp:
         self._sessions.close()
 
 
-def create_app(
-    *,
-    catalogue: Catalogue,
-    sessions: Sessions,
-    files: DashboardFiles,
-    policy: Policy | None = None,
-    answer_cache_bytes: int = 32 << 20,
-    open_timeout_s: float = 20.0,
-    max_waiting: int = 12,
-    cache_dir: Path | None = None,
-) -> WebApp:
-    """Make the app.
+@dataclass(frozen=True, kw_only=True)
+class AppParts:
+    """What an app is made from."""
 
-    Args:
-        catalogue: which sessions there are.
-        sessions: opens them.
-        files: Ray's built dashboard.
-        policy: who may read; everybody when not given.
-        answer_cache_bytes: memory for ready answers.
-        open_timeout_s: how long a request waits for a session to be prepared.
-        max_waiting: how many requests may wait so at once; fewer than the server's threads.
-        cache_dir: where compiled sessions are, to show its size in the metrics.
+    catalogue: Catalogue
+    """Which sessions there are."""
+    sessions: Sessions
+    """Opens them."""
+    files: DashboardFiles
+    """Ray's built dashboard."""
+    policy: Policy
+    """Who may read."""
+    answer_cache_bytes: int
+    """Memory for ready answers."""
+    open_timeout_s: float
+    """How long a request waits for a session to be prepared."""
+    max_waiting: int
+    """How many requests may wait so at once; fewer than the server's threads."""
+    cache_dir: Path | None = None
+    """Where compiled sessions are, to show its size in the metrics."""
 
-    """
-    metrics = ServerMetrics()
-    cache = BodyCache(max_bytes=answer_cache_bytes)
+
+def create_app(parts: AppParts) -> WebApp:
+    """Make the app."""
+    metrics, cache = ServerMetrics(), BodyCache(max_bytes=parts.answer_cache_bytes)
+    _watch_sizes(metrics, cache, parts.cache_dir)
+    opener = SessionOpener(
+        catalogue=parts.catalogue,
+        sessions=parts.sessions,
+        patience_s=parts.open_timeout_s,
+        max_waiting=parts.max_waiting,
+        opened=metrics.opened,
+    )
+    api_parts = ApiParts(
+        open_session=lambda: _current_session(opener),
+        list_sessions=lambda: _newest_first(parts.catalogue),
+        find=opener.find,
+        why_not_ready=lambda: _why_not_ready(parts.catalogue),
+        metrics_page=metrics.page,
+    )
+    app = _flask_app()
+    RequestCycle(
+        policy=parts.policy, cache=cache, metrics=metrics, open_session=api_parts.open_session
+    ).install(app)
+    app.register_error_handler(Exception, lambda error: answer_to(_healed(error, parts.sessions)))
+    for area in AREAS:
+        app.register_blueprint(area.blueprint(api_parts))
+    app.register_blueprint(page_blueprint(_page_parts(parts, opener)))
+    return WebApp(flask_app=app, opener=opener, sessions=parts.sessions)
+
+
+def _flask_app() -> flask.Flask:
+    app = flask.Flask("historyserver", static_folder=None, template_folder="pages/templates")
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    app.url_map.redirect_defaults = False
+    return app
+
+
+def _watch_sizes(metrics: ServerMetrics, cache: BodyCache, cache_dir: Path | None) -> None:
     metrics.watch_bytes("answer_cache", "Ready answers in memory.", lambda: cache.size_bytes)
     if cache_dir is not None:
         metrics.watch_bytes(
             "compiled_cache", "Compiled sessions on disk.", lambda: folder_bytes(cache_dir)
         )
-    opener = SessionOpener(
-        catalogue=catalogue,
-        sessions=sessions,
-        patience_s=open_timeout_s,
-        max_waiting=max_waiting,
-        opened=metrics.opened,
-    )
-    app = flask.Flask("historyserver", static_folder=None, template_folder="pages/templates")
-    app.url_map.strict_slashes = False
-    app.url_map.merge_slashes = False
-    app.url_map.redirect_defaults = False
-    RequestCycle(policy=policy or OpenPolicy(), cache=cache, metrics=metrics).install(app)
-    app.register_error_handler(Exception, lambda error: answer_to(_healed(error, sessions)))
-    api.register(app, open_session=lambda: _open(opener))
-    app.register_blueprint(page_blueprint(_page_parts(catalogue, sessions, opener, files)))
-    app.extensions[clusters.SESSIONS] = lambda: _newest_first(catalogue)
-    app.extensions[clusters.FIND] = opener.find
-    app.extensions[probes.METRICS] = metrics.page
-    app.extensions[probes.READY] = lambda: _why_not_ready(catalogue)
-    return WebApp(flask_app=app, opener=opener, sessions=sessions)
 
 
 def folder_bytes(folder: Path) -> int:
@@ -121,8 +136,12 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def _open(opener: SessionOpener) -> OpenSession:
-    return opener.open(selected())
+def _current_session(opener: SessionOpener) -> OpenSession:
+    """The session of the current request, opened once per request."""
+    session: OpenSession | None = flask.g.get("open_session")
+    if session is None:
+        session = flask.g.open_session = opener.open(selected())
+    return session
 
 
 def _healed(error: Exception, sessions: Sessions) -> Exception:
@@ -138,14 +157,17 @@ def _healed(error: Exception, sessions: Sessions) -> Exception:
     )
 
 
-def _page_parts(
-    catalogue: Catalogue, sessions: Sessions, opener: SessionOpener, files: DashboardFiles
-) -> PageParts:
+def _page_parts(parts: AppParts, opener: SessionOpener) -> PageParts:
     def meta_of(entry: SessionEntry) -> Meta | None:
-        ready = sessions.peek(entry.ref)
+        ready = parts.sessions.peek(entry.ref)
         return None if ready is None else ready.compiled.meta
 
-    return PageParts(opener=opener, list_sessions=catalogue.sessions, meta_of=meta_of, files=files)
+    return PageParts(
+        opener=opener,
+        list_sessions=parts.catalogue.sessions,
+        meta_of=meta_of,
+        files=parts.files,
+    )
 
 
 def _newest_first(catalogue: Catalogue) -> list[SessionEntry]:

@@ -12,10 +12,10 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import WebsocketMismatch
 
 from historyserver.api.answers import refuse
-from historyserver.api.errors import ApiError, ErrorCode
+from historyserver.api.errors import ApiError, ErrorCode, ReadOnlyError
 from historyserver.http.links import to_root
 from historyserver.http.selection import SelectionError
-from historyserver.queries.problems import QueryError
+from historyserver.queries.options import QueryError
 from historyserver.reading.frames import SourceChangedError
 from historyserver.sessions import SessionError, SessionNotFoundError
 from historyserver.sessions.opening import OpeningError, OpeningReason
@@ -107,7 +107,8 @@ def _known(error: Exception) -> tuple[ErrorCode, str, int] | None:
 def _of_http(error: HTTPException) -> tuple[ErrorCode, str, int]:
     status = error.code or 500
     if status == 405:
-        return ErrorCode.READ_ONLY, "stored sessions are read-only: use GET or HEAD", 405
+        refused = ReadOnlyError()
+        return refused.code, refused.message, refused.status
     if isinstance(error, WebsocketMismatch):
         return ErrorCode.NOT_KEPT, "following a log needs the running cluster", 400
     text = error.description or error.name

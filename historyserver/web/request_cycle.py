@@ -5,21 +5,22 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections.abc import Callable
 
 import flask
 
-from historyserver import api
 from historyserver.access import AccessRequest, Policy, Purpose
-from historyserver.api import answers
-from historyserver.api.errors import ApiError, ErrorCode
+from historyserver.api import answers, areas
+from historyserver.api.errors import ApiError, ErrorCode, ReadOnlyError
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.http.answer_cache import BodyCache
 from historyserver.http.current import select
 from historyserver.http.selection import Selection, SelectionSource, parse, parse_enter
 from historyserver.metrics import ServerMetrics
+from historyserver.sessions import OpenSession
 from storage.program.version import installed_version
 
-_log = logging.getLogger("historyserver.requests")
+log = logging.getLogger(__name__)
 
 READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PAGE_POLICY = (
@@ -39,8 +40,16 @@ _PROBES = frozenset({"/healthz", "/livez", "/readyz", "/readz", "/metrics"})
 class RequestCycle:
     """The steps before and after each route. One per app; holds no state of a request."""
 
-    def __init__(self, *, policy: Policy, cache: BodyCache, metrics: ServerMetrics) -> None:
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        cache: BodyCache,
+        metrics: ServerMetrics,
+        open_session: Callable[[], OpenSession],
+    ) -> None:
         self._policy = policy
+        self._open_session = open_session
         self._cache = cache
         self._metrics = metrics
         self._version = installed_version()
@@ -59,12 +68,10 @@ class RequestCycle:
         selection = select(_named_by_address(request))
         self._check_access(selection)
         if request.method not in READ_METHODS and request.endpoint != "probes.authenticate":
-            raise ApiError(
-                ErrorCode.READ_ONLY, "stored sessions are read-only: use GET or HEAD", status=405
-            )
+            raise ReadOnlyError
         if not _is_session_answer(request):
             return None
-        session = api.current_session()
+        session = self._open_session()
         base = f"{SCHEMA_VERSION}/{self._version}/{session.etag_base}"
         flask.g.etag = answers.etag_of(base, request.path, request.args.items(multi=True))
         return answers.recall(self._cache, etag=flask.g.etag, request=request)
@@ -122,13 +129,11 @@ class RequestCycle:
             "request_id": flask.g.get("request_id", ""),
         }
         level = logging.DEBUG if route in _PROBES else logging.INFO
-        _log.log(level, "request", extra=fields)
+        log.log(level, "request", extra=fields)
 
 
 def _is_session_answer(request: flask.Request) -> bool:
-    name = request.blueprint
-    known = name in api.BLUEPRINTS and name not in api.WITHOUT_SESSION
-    return known and request.method in ("GET", "HEAD")
+    return request.blueprint in areas.NAMES_OF_SESSIONS and request.method in ("GET", "HEAD")
 
 
 def _named_by_address(request: flask.Request) -> Selection | None:
@@ -151,4 +156,4 @@ def _purpose(request: flask.Request, selection: Selection | None) -> Purpose:
         return Purpose.SESSION  # all that lies under a session's prefix, Ray's page too
     if request.endpoint == "pages.root":
         return Purpose.LIST
-    return Purpose.SESSION if request.blueprint in api.BLUEPRINTS else Purpose.PAGE
+    return Purpose.SESSION if request.blueprint in areas.NAMES else Purpose.PAGE

@@ -13,11 +13,12 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 
+from historyserver.access import OpenPolicy
 from historyserver.catalogue import Catalogue
 from historyserver.dashboard.files import DashboardFiles
 from historyserver.sessions import open_sessions
 from historyserver.settings import Settings
-from historyserver.web.app import WebApp, create_app
+from historyserver.web.app import AppParts, WebApp, create_app
 from storage.backend import Backend
 
 log = logging.getLogger(__name__)
@@ -28,16 +29,17 @@ KEEP_ALIVE_S = 75
 
 def make_app(settings: Settings, backend: Backend) -> WebApp:
     """Make the app as the settings want it."""
-    catalogue = Catalogue(backend)
-    sessions = open_sessions(settings, backend)
     return create_app(
-        catalogue=catalogue,
-        sessions=sessions,
-        files=DashboardFiles(settings.dashboard_dir),
-        answer_cache_bytes=settings.answer_cache_bytes,
-        open_timeout_s=settings.open_timeout_s,
-        max_waiting=max(1, settings.threads * 3 // 4),
-        cache_dir=settings.cache_dir,
+        AppParts(
+            catalogue=Catalogue(backend),
+            sessions=open_sessions(settings, backend),
+            files=DashboardFiles(settings.dashboard_dir),
+            policy=OpenPolicy(),
+            answer_cache_bytes=settings.answer_cache_bytes,
+            open_timeout_s=settings.open_timeout_s,
+            max_waiting=max(1, settings.threads * 3 // 4),
+            cache_dir=settings.cache_dir,
+        )
     )
 
 

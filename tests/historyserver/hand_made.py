@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from historyserver.access import Policy
+from historyserver.access import OpenPolicy, Policy
 from historyserver.catalogue import Catalogue, SessionEntry
 from historyserver.compiled.details import DetailPacker, detail_number
 from historyserver.compiled.meta import Meta
@@ -17,10 +17,11 @@ from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.compiled.writer import TASK_COLUMNS, CompiledWriter
 from historyserver.dashboard.files import DashboardFiles
 from historyserver.folding.records import ActorRecord, LogInfo, NodeRecord, TaskDetail
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.source import LogPart
-from historyserver.reading.state import SessionState, StateReason
+from historyserver.reading.state import StateReason
 from historyserver.sessions import OpenSession, Sessions
-from historyserver.web.app import WebApp, create_app
+from historyserver.web.app import AppParts, WebApp, create_app
 from storage.backend import Backend
 from storage.layout import SessionRef
 
@@ -209,11 +210,15 @@ def app_of(
 ) -> WebApp:
     """The whole web app over given sessions."""
     return create_app(
-        catalogue=FixedCatalogue(
-            backend, entries if entries is not None else [entry_of(one.ref) for one in opened]
-        ),
-        sessions=sessions or FixedSessions(*opened),
-        files=DashboardFiles(ui or Path("/nonexistent")),
-        policy=policy,
-        open_timeout_s=open_timeout_s,
+        AppParts(
+            catalogue=FixedCatalogue(
+                backend, entries if entries is not None else [entry_of(one.ref) for one in opened]
+            ),
+            sessions=sessions or FixedSessions(*opened),
+            files=DashboardFiles(ui or Path("/nonexistent")),
+            policy=policy or OpenPolicy(),
+            answer_cache_bytes=32 << 20,
+            open_timeout_s=open_timeout_s,
+            max_waiting=12,
+        )
     )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from historyserver.folding.session_state import SessionState
 from historyserver.pages.listing import duration_text, size_text
-from historyserver.reading.state import SessionState
 from storage.backend import Backend
 from storage.layout import SessionRef
 from tests.historyserver.asking import Asker

@@ -35,7 +35,6 @@ from historyserver.catalogue import Catalogue
 from historyserver.folding.records import LogInfo
 from historyserver.queries.options import ListOptions, filters_of
 from historyserver.queries.task_summaries import summary_by_function
-from historyserver.queries.tasks import list_tasks
 from historyserver.sessions import Sessions
 from storage.backend import Backend, CommonPrefix, ObjectInfo
 from storage.local.backend import LocalBackend
@@ -44,6 +43,7 @@ from tests.historyserver.asking import Asker, refused
 from tests.historyserver.catalogue.written import put_events, ref_of
 from tests.historyserver.hand_made import HEAD, HandMade, app_of, entry_of
 from tests.historyserver.queries.session_builder import Task, build, close_all, task_id
+from tests.historyserver.queries.task_lists import list_tasks
 
 TESTS = Path(__file__).parents[2]
 _HERE = "historyserver/web/test_faults_of_the_peer.py::"

@@ -1,4 +1,7 @@
-"""The envelopes that Ray's dashboard puts around its answers."""
+"""The envelopes that Ray's dashboard puts around its answers.
+
+Some answers are made when a session is compiled, the others from the compiled session.
+"""
 
 from __future__ import annotations
 
