@@ -18,7 +18,7 @@ from historyserver.queries import log_files, log_targets
 from historyserver.queries.log_files import LogNameError
 from historyserver.queries.log_targets import LogTarget, TargetNotFoundError
 from historyserver.reading.frames import SourceChangedError
-from historyserver.reading.logs import read_log
+from historyserver.reading.logs import covered, read_log
 from historyserver.reading.source import LogPart
 from historyserver.sessions import OpenSession
 
@@ -202,10 +202,7 @@ def _node(session: OpenSession, node_id: str | None, node_ip: str | None) -> str
 def _reader(session: OpenSession, target: LogTarget) -> tuple[ReadRange, int]:
     """How to read the file, and how many bytes of the wanted range were never stored."""
     parts = tuple(_parts.decode(target.file.parts))
-    stored = sum(
-        max(0, min(p.log_start + p.log_length, target.end) - max(p.log_start, target.start))
-        for p in parts
-    )
+    stored = sum(end - start for start, end in covered(parts, target.start, target.end))
     backend = session.backend
 
     def read(start: int, end: int) -> Iterator[bytes]:

@@ -28,10 +28,6 @@ class SessionEntry:
     """Stored bytes; None where no collector summed them up."""
     generation: str
     """`A`, `B`, `C` or `ours`, as markers and folders tell; `locate` looks closer."""
-    root: str = ""
-    """Below which root it lies, as `log/`."""
-    nodes: int = 0
-    jobs: int = 0
 
     @property
     def id(self) -> SessionId:

@@ -173,7 +173,7 @@ def _meta(
         end_ms=entities.end_ms,
         is_end_known=bool(source.end_ms),
         session_dir=plan.context.session_dir,
-        ray_version=source.meta.get("ray_version", ""),
+        ray_version=source.ray_version,
         counts={"events": events.total(), **{f"events:{k}": n for k, n in sorted(events.items())}},
         skipped=dict(sorted(skipped.items())),
         damage=damage.counts(),

@@ -59,11 +59,6 @@ class DashboardFiles:
         self._builds = _find_builds(folder)
         self._cache = BodyCache(max_bytes=cache_bytes * 4)
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is any build."""
-        return bool(self._builds)
-
     def index(self, ray_version: str, *, compressed: bool) -> DashboardFile | None:
         """The page of the build that fits a Ray version best."""
         build = self._build_for(ray_version)

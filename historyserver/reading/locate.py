@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from historyserver.reading.damage import DamageLog
-from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.kuberay import generation_of, list_kuberay, markers
 from historyserver.reading.listing import DEFAULT_ROOTS, Listing, fingerprint
 from historyserver.reading.ours import OurTree, list_ours
@@ -21,10 +19,6 @@ from historyserver.reading.state import (
 )
 from storage.backend import Backend, InvalidKeyError, NotFoundError
 from storage.layout import Generation, SessionRef, session_started_ms
-
-_Result = TypeVar("_Result")
-
-_ATTEMPTS = 3
 
 
 def locate(
@@ -72,22 +66,6 @@ def locate(
     return _source(known, listing, ours, generation=generation, verdict=verdict, damage=damage)
 
 
-def relocating(
-    backend: Backend,
-    ref: SessionRef,
-    work: Callable[[SessionSource], _Result],
-    *,
-    roots: Sequence[str] = DEFAULT_ROOTS,
-) -> _Result:
-    """Locate a session and work on it; again when a live segment vanished in the meantime."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return work(locate(backend, ref, roots=roots))
-        except SourceChangedError:
-            continue
-    return work(locate(backend, ref, roots=roots))
-
-
 def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
     """The ref with the owner that session.json tells, as who asks by cluster may not know it."""
     start = ours.start if ours else None
@@ -125,11 +103,6 @@ def _source(
     start = ours.start if ours else None
     end = ours.end if ours else None
     told = (ref.owner_kind, ref.owner_name, generation.value, verdict.state.value)
-    facts = {
-        "ray_version": start.ray_version if start else "",
-        "collector_version": start.collector_version if start else "",
-        "end_reason": end.reason if end else "",
-    }
     return SessionSource(
         session=ref,
         generation=generation.value,
@@ -142,8 +115,7 @@ def _source(
         state=verdict.state.value,
         reason=verdict.reason.value,
         settled=verdict.settled,
-        last_seen_ms=ours.last_seen_ms if ours else 0,
         fingerprint=fingerprint([*listing.marks, "\0".join(told)]),
-        meta={name: value for name, value in facts.items() if value},
+        ray_version=start.ray_version if start else "",
         damage=tuple(damage.items),
     )

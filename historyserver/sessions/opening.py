@@ -16,7 +16,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
 
 from historyserver.catalogue import Catalogue, SessionEntry
-from historyserver.http.selection import LIVE, Selection, SelectionSource
+from historyserver.http.selection import LATEST, LIVE, Selection, SelectionSource
 from historyserver.sessions.sessions import OpenSession, Sessions
 from storage.layout import SessionRef
 
@@ -70,15 +70,19 @@ class SessionOpener:
                 "/enter_cluster/{namespace}/{kind}/{name}/{session} and send its cookies, or send "
                 "the header x-ray-history-session: namespace/kind/name/session",
             )
-        entry = self._catalogue.find(
-            selection.namespace, selection.kind, selection.name, selection.session
-        )
-        if entry is None and selection.session == LIVE:
-            # KubeRay's clients ask for `live` by habit; the newest is what it last was.
-            entry = self._catalogue.latest(selection.namespace, selection.kind, selection.name)
+        entry = self._entry(selection)
         if entry is None:
             raise OpeningError(OpeningReason.NOT_FOUND, _not_found(selection))
         return entry
+
+    def _entry(self, selection: Selection) -> SessionEntry | None:
+        catalogue, place = self._catalogue, (selection.namespace, selection.kind, selection.name)
+        if selection.session == LATEST:
+            return catalogue.latest(*place)
+        if selection.session == LIVE:
+            # KubeRay's clients ask for `live` by habit; the newest is what it last was.
+            return catalogue.running(*place) or catalogue.latest(*place)
+        return catalogue.find(*place, selection.session)
 
     def open(self, selection: Selection | None) -> OpenSession:
         """Open the session meant, or tell to come back. Raises `OpeningError`."""

@@ -157,15 +157,22 @@ class FixedCatalogue(Catalogue):
         """The given ones."""
         return list(self.entries)
 
-    def find(
-        self, namespace: str, kind: str, name: str, session: str = "latest"
-    ) -> SessionEntry | None:
+    def find(self, namespace: str, kind: str, name: str, session: str) -> SessionEntry | None:
         """As the real one finds."""
-        for entry in self.entries:
-            named = (namespace, kind, name) in entry.answers_to()
-            if named and session in ("latest", entry.ref.session):
-                return entry
-        return None
+        found = self._of(namespace, kind, name)
+        return next((entry for entry in found if entry.ref.session == session), None)
+
+    def latest(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
+        """As the real one finds."""
+        return next(iter(self._of(namespace, kind, name)), None)
+
+    def running(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
+        """As the real one finds."""
+        found = self._of(namespace, kind, name)
+        return next((entry for entry in found if entry.state is SessionState.RUNNING), None)
+
+    def _of(self, *place: str) -> list[SessionEntry]:
+        return [entry for entry in self.entries if place in entry.answers_to()]
 
 
 class FixedSessions(Sessions):
