@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from historyserver.compiling.labour import MapResult
+from historyserver.compiling.map_reduce import MapResult
 from historyserver.folding.actors import Incarnation
 from historyserver.folding.closing import Closing
 from historyserver.folding.entities import EntityFold

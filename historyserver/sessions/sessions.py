@@ -22,7 +22,7 @@ from historyserver.compiled.cache import CompiledCache, cache_key
 from historyserver.compiled.opener import BrokenFileError, CompiledSession
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.compiling.apart import compile_apart
-from historyserver.compiling.crew import CrewError
+from historyserver.compiling.processes import WorkerDiedError
 from historyserver.compiling.stored import Fetched, fetch, store
 from historyserver.folding.session_state import SessionState
 from historyserver.reading.frames import SourceChangedError
@@ -372,7 +372,7 @@ def _sweep(cache_dir: Path, key: str) -> None:
 
 def _broken(session: str, error: Exception) -> SessionBrokenError:
     """Why a compile failed, for the reader."""
-    if isinstance(error, CrewError):
+    if isinstance(error, WorkerDiedError):
         return SessionBrokenError(
             BrokenReason.COMPILE_DIED, f"preparing the session {session} failed: {error}"
         )

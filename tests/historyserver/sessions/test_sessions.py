@@ -17,7 +17,7 @@ import zstandard
 import historyserver.sessions.sessions as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
-from historyserver.compiling.crew import CrewError
+from historyserver.compiling.processes import WorkerDiedError
 from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
 from historyserver.sessions import (
@@ -218,7 +218,7 @@ def test_a_compile_that_dies_is_an_error_with_a_reason(
     sessions: Sessions, compiles: Compiles
 ) -> None:
     """And the next attempt may work."""
-    compiles.error = CrewError("ended early")
+    compiles.error = WorkerDiedError("ended early")
     with pytest.raises(SessionBrokenError) as caught:
         sessions.open(REF)
     assert caught.value.reason is BrokenReason.COMPILE_DIED

@@ -13,7 +13,7 @@ import zstandard
 import historyserver.sessions.sessions as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
-from historyserver.compiling.crew import CrewError
+from historyserver.compiling.processes import WorkerDiedError
 from historyserver.sessions import BrokenReason, OpenSession, SessionBrokenError, Sessions
 from storage.backend import read_all
 from storage.layout import SessionRef, compiled_prefix
@@ -148,7 +148,7 @@ class Failing:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (CrewError("ended early"), BrokenReason.COMPILE_DIED),
+        (WorkerDiedError("ended early"), BrokenReason.COMPILE_DIED),
         (OverflowError("too large"), BrokenReason.COMPILE_FAILED),
         (sqlite3.OperationalError("database or disk is full"), BrokenReason.NO_SPACE),
     ],
@@ -189,7 +189,7 @@ def test_what_a_killed_compile_left_is_removed(
         other = path.with_name(path.name.replace(".unfinished", "7.unfinished"))
         other.write_bytes(b"x")
         left.extend((folder, other))
-        raise CrewError("killed")
+        raise WorkerDiedError("killed")
 
     monkeypatch.setattr(module, "compile_apart", killed)
     with pytest.raises(SessionBrokenError):

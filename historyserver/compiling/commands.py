@@ -14,31 +14,34 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from historyserver.compiled.meta import Meta
-from historyserver.compiling.labour import Labourer, MapResult, ReducePlan
+from historyserver.compiling.map_reduce import CompileWorker, MapResult, ReducePlan
+from historyserver.compiling.processes import end_with
 from historyserver.compiling.units import Unit
 from storage.backend import Backend
 
 _END_WITHIN_S = 5.0
 
 
-class Servant:
+class Commands:
     """What the parent may ask for, one method each."""
 
-    def __init__(self) -> None:
-        self._labourer: Labourer | None = None
+    def __init__(self, lifeline: int) -> None:
+        self._lifeline = lifeline
+        self._worker: CompileWorker | None = None
         self._plan: ReducePlan | None = None
 
     def start(self, backend: Backend, folder: Path, number: int, partitions: int) -> None:
-        """Become a labourer of a compile."""
-        self._labourer = Labourer(backend, folder, number, partitions)
+        """Become a worker of a compile."""
+        end_with(self._lifeline)
+        self._worker = CompileWorker(backend, folder, number, partitions)
 
     def map(self, unit: Unit) -> None:
         """Fold one unit."""
-        self._hired.map(unit)
+        self._begun.map(unit)
 
     def finish_map(self) -> MapResult:
         """Put the last attempts aside."""
-        return self._hired.finish_map()
+        return self._begun.finish_map()
 
     def plan(self, plan: ReducePlan) -> None:
         """Keep the plan of the reduce step."""
@@ -48,11 +51,11 @@ class Servant:
         """Make the rows of one partition."""
         if self._plan is None:
             raise RuntimeError("reduce before plan")
-        return self._hired.reduce(self._plan, partition)
+        return self._begun.reduce(self._plan, partition)
 
     def lineage(self, plan: ReducePlan, actor_names: Mapping[str, str]) -> dict[str, bytes]:
         """Render the summaries by lineage."""
-        return self._hired.lineage(plan, actor_names)
+        return self._begun.lineage(plan, actor_names)
 
     def compile(self, workers: int, task: bytes) -> Meta:
         """Compile a whole session, with processes forked before anything could start a thread.
@@ -66,20 +69,22 @@ class Servant:
         from historyserver.compiling.compile import compile_session  # noqa: PLC0415 - imports this
 
         with contextlib.ExitStack() as stack:
-            forked = [] if workers < 2 else [_forked(stack) for _ in range(workers)]
+            helpers = range(workers if workers > 1 else 0)
+            forked = [_forked(stack, self._lifeline) for _ in helpers]
+            end_with(self._lifeline)
             backend, source, path = pickle.loads(task)  # noqa: S301 - from our parent
             return compile_session(backend, source, path, workers=workers, forked=forked)
 
     @property
-    def _hired(self) -> Labourer:
-        if self._labourer is None:
+    def _begun(self) -> CompileWorker:
+        if self._worker is None:
             raise RuntimeError("work before start")
-        return self._labourer
+        return self._worker
 
 
-def serve(connection: Connection[Any, Any]) -> None:
+def serve(connection: Connection[Any, Any], lifeline: int) -> None:
     """Do what is asked, one message after the other; errors go back as they are."""
-    servant = Servant()
+    commands = Commands(lifeline)
     while True:
         try:
             message = connection.recv_bytes()
@@ -87,7 +92,7 @@ def serve(connection: Connection[Any, Any]) -> None:
             return
         try:
             action, arguments = pickle.loads(message)  # noqa: S301 - from our parent
-            answer = getattr(servant, action)(*arguments)
+            answer = getattr(commands, action)(*arguments)
             reply = pickle.dumps((False, answer), pickle.HIGHEST_PROTOCOL)
         except Exception as error:  # whatever it is, the parent has to know
             reply = pickle.dumps((True, _picklable(error)))
@@ -102,7 +107,7 @@ def _picklable(error: Exception) -> Exception:
     return error
 
 
-def _forked(stack: contextlib.ExitStack) -> Connection[Any, Any]:
+def _forked(stack: contextlib.ExitStack, lifeline: int) -> Connection[Any, Any]:
     """Fork a process that serves, and end it with the stack.
 
     Only for a process without threads. It costs a few milliseconds, a start of Python 150.
@@ -110,7 +115,7 @@ def _forked(stack: contextlib.ExitStack) -> Connection[Any, Any]:
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        _serve_alone(theirs.detach())
+        _serve_alone(theirs.detach(), lifeline)
     theirs.close()
     connection: Connection[Any, Any] = Connection(ours.detach())
     stack.callback(_end, pid)
@@ -118,13 +123,15 @@ def _forked(stack: contextlib.ExitStack) -> Connection[Any, Any]:
     return connection
 
 
-def _serve_alone(fd: int) -> NoReturn:
-    """Serve in a forked process, which keeps nothing open of its parent's."""
+def _serve_alone(fd: int, lifeline: int) -> NoReturn:
+    """Serve in a forked process, which keeps nothing else open of its parent's."""
     try:
-        os.closerange(3, fd)
-        os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
+        first, second = sorted((fd, lifeline))
+        os.closerange(3, first)
+        os.closerange(first + 1, second)
+        os.closerange(second + 1, os.sysconf("SC_OPEN_MAX"))
         with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-            serve(Connection(fd))
+            serve(Connection(fd), lifeline)
     finally:
         os._exit(0)
 

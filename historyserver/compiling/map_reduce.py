@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from historyserver.compiled.details import DETAILS_PER_CHUNK, DetailPacker, detail_number
-from historyserver.compiling.lineages import lineage_row, render_lineage
-from historyserver.compiling.spill import read_frames, write_frame
+from historyserver.compiling.partition_files import read_frames, write_frame
+from historyserver.compiling.rendering import lineage_row, render_lineage
 from historyserver.compiling.units import Unit, blocks
 from historyserver.folding.attempts import Attempt, merge_attempts
 from historyserver.folding.folder import Folder
@@ -71,7 +71,7 @@ class ReducePlan:
     """Mapper's number to its shapes' numbers among `shapes`."""
 
 
-class Labourer:
+class CompileWorker:
     """One process's part in a compile."""
 
     def __init__(self, backend: Backend, folder: Path, number: int, partitions: int) -> None:

@@ -1,34 +1,20 @@
-"""Runs the labour of a compile: in this process, or in several.
-
-Processes are started as `python -m historyserver.compiling.child`, not forked: the caller may
-have threads, and not spawned by multiprocessing: that would run the caller's main module again.
-A process started so forks those that help it (see `servant`).
-"""
+"""The workers of a compile: all work in this process, or in several."""
 
 from __future__ import annotations
 
 import contextlib
-import pickle
-import socket
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from historyserver.compiling.labour import Labourer, MapResult, ReducePlan
+from historyserver.compiling.map_reduce import CompileWorker, MapResult, ReducePlan
+from historyserver.compiling.processes import CHILD, receive, send, started
 from historyserver.compiling.units import Unit
 from storage.backend import Backend
 
-_CHILD = "historyserver.compiling.child"
 
-
-class CrewError(Exception):
-    """A process of the compile died."""
-
-
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Maps all units, then reduces all partitions."""
 
     def map(self, units: Iterable[Unit]) -> dict[int, MapResult]:
@@ -48,62 +34,62 @@ class Crew(Protocol):
         ...
 
 
-class SoloCrew:
+class InlinePool:
     """Does everything in this process: right for small sessions, where a start costs more."""
 
     def __init__(self, backend: Backend, folder: Path, partitions: int) -> None:
-        self._labourer = Labourer(backend, folder, 0, partitions)
+        self._worker = CompileWorker(backend, folder, 0, partitions)
         self._lineage: dict[str, bytes] = {}
 
     def map(self, units: Iterable[Unit]) -> dict[int, MapResult]:
-        """See `Crew`."""
+        """See `WorkerPool`."""
         for unit in units:
-            self._labourer.map(unit)
-        return {0: self._labourer.finish_map()}
+            self._worker.map(unit)
+        return {0: self._worker.finish_map()}
 
     def reduce(self, plan: ReducePlan, partitions: int) -> int:
-        """See `Crew`."""
-        return sum(self._labourer.reduce(plan, partition) for partition in range(partitions))
+        """See `WorkerPool`."""
+        return sum(self._worker.reduce(plan, partition) for partition in range(partitions))
 
     def begin_lineage(self, plan: ReducePlan, actor_names: Mapping[str, str]) -> None:
-        """See `Crew`."""
-        self._lineage = self._labourer.lineage(plan, actor_names)
+        """See `WorkerPool`."""
+        self._lineage = self._worker.lineage(plan, actor_names)
 
     def lineage(self) -> dict[str, bytes]:
-        """See `Crew`."""
+        """See `WorkerPool`."""
         return self._lineage
 
 
-class ProcessCrew:
+class ProcessPool:
     """Several processes that take the next piece of work whenever they are done with one."""
 
     def __init__(self, connections: list[Connection[Any, Any]]) -> None:
         self._connections = connections
 
     def map(self, units: Iterable[Unit]) -> dict[int, MapResult]:
-        """See `Crew`."""
+        """See `WorkerPool`."""
         self._hand_out("map", ((unit,) for unit in units))
         results = {}
         for number, connection in enumerate(self._connections):
-            _send(connection, ("finish_map", ()))
-            results[number] = _receive(connection)
+            send(connection, "finish_map", ())
+            results[number] = receive(connection)
         return results
 
     def reduce(self, plan: ReducePlan, partitions: int) -> int:
-        """See `Crew`."""
+        """See `WorkerPool`."""
         for connection in self._connections:
-            _send(connection, ("plan", (plan,)))
-            _receive(connection)
+            send(connection, "plan", (plan,))
+            receive(connection)
         counts = self._hand_out("reduce", ((partition,) for partition in range(partitions)))
         return sum(counts)
 
     def begin_lineage(self, plan: ReducePlan, actor_names: Mapping[str, str]) -> None:
-        """See `Crew`."""
-        _send(self._connections[0], ("lineage", (plan, actor_names)))
+        """See `WorkerPool`."""
+        send(self._connections[0], "lineage", (plan, actor_names))
 
     def lineage(self) -> dict[str, bytes]:
-        """See `Crew`."""
-        rendered: dict[str, bytes] = _receive(self._connections[0])
+        """See `WorkerPool`."""
+        rendered: dict[str, bytes] = receive(self._connections[0])
         return rendered
 
     def _hand_out(self, action: str, jobs: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -116,22 +102,22 @@ class ProcessCrew:
         while busy:
             answered = wait(busy)
             for ready in [connection for connection in busy if connection in answered]:
-                answers.append(_receive(ready))
+                answers.append(receive(ready))
                 if not _send_next(ready, action, waiting):
                     busy.remove(ready)
         return answers
 
 
 @contextlib.contextmanager
-def hire(
+def start_pool(
     backend: Backend,
     folder: Path,
     *,
     workers: int,
     partitions: int,
     forked: Sequence[Connection[Any, Any]] = (),
-) -> Iterator[Crew]:
-    """Start a crew, and end its processes whatever happens.
+) -> Iterator[WorkerPool]:
+    """Start workers, and end its processes whatever happens.
 
     Args:
         backend: what events are read from; must pickle when there are several workers.
@@ -142,68 +128,23 @@ def hire(
 
     """
     if workers < 2:
-        yield SoloCrew(backend, folder, partitions)
+        yield InlinePool(backend, folder, partitions)
         return
     with contextlib.ExitStack() as stack:
         connections = list(forked)
         while len(connections) < workers:
-            connections.append(stack.enter_context(started(_CHILD)))
+            connections.append(stack.enter_context(started(CHILD)))
         for number, connection in enumerate(connections):
-            _send(connection, ("start", (backend, folder, number, partitions)))
+            send(connection, "start", (backend, folder, number, partitions))
         for connection in connections:
-            _receive(connection)
-        yield ProcessCrew(connections)
-
-
-@contextlib.contextmanager
-def started(module: str) -> Iterator[Connection[Any, Any]]:
-    """Start a module that serves the file descriptor on its command line; end it afterwards."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, str(theirs.fileno())],
-            pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL,
-        )
-    connection: Connection[Any, Any] = Connection(ours.detach())
-    try:
-        yield connection
-    finally:
-        connection.close()  # the child ends when its end closes
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def ask(connection: Connection[Any, Any], action: str, arguments: tuple[Any, ...]) -> Any:
-    """Have a started module do something and wait for the answer; its error is raised here."""
-    _send(connection, (action, arguments))
-    return _receive(connection)
+            receive(connection)
+        yield ProcessPool(connections)
 
 
 def _send_next(
     connection: Connection[Any, Any], action: str, jobs: Iterator[tuple[Any, ...]]
 ) -> bool:
     for job in jobs:
-        _send(connection, (action, job))
+        send(connection, action, job)
         return True
     return False
-
-
-def _send(connection: Connection[Any, Any], message: tuple[str, tuple[Any, ...]]) -> None:
-    try:
-        connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
-    except OSError as error:
-        raise CrewError("a process of the compile ended early") from error
-
-
-def _receive(connection: Connection[Any, Any]) -> Any:
-    try:
-        is_error, value = pickle.loads(connection.recv_bytes())  # noqa: S301 - our own child
-    except (EOFError, OSError) as error:
-        raise CrewError("a process of the compile ended early") from error
-    if is_error:
-        raise value
-    return value

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from historyserver.compiled.envelopes import listing
 from historyserver.folding.lineage import Lineage
-from historyserver.folding.task_rows import Row
+from historyserver.folding.task_rows import (
+    COLUMN_CREATION,
+    COLUMN_FUNC,
+    COLUMN_NAME,
+    COLUMN_PARENT,
+    COLUMN_STATE,
+    COLUMN_TASK_ID,
+    COLUMN_TYPE,
+    Row,
+)
 
-
-def lineage_row(row: Row) -> tuple[Any, ...]:
-    """Take what the tree needs from a row: far less than the whole row, so it is read fast."""
-    return row[1], row[6], row[7], row[5], row[4], row[13], row[20]
+lineage_row: Callable[[Row], tuple[Any, ...]] = itemgetter(
+    COLUMN_TASK_ID,
+    COLUMN_NAME,
+    COLUMN_FUNC,
+    COLUMN_TYPE,
+    COLUMN_STATE,
+    COLUMN_PARENT,
+    COLUMN_CREATION,
+)
+"""Takes what the tree needs from a row: far less than the whole row, so it is read fast."""
 
 
 def render_lineage(
