@@ -175,11 +175,10 @@ _PARENT = """
 import pickle
 import sys
 from pathlib import Path
-from historyserver.compiling import apart
-apart.SMALL_BYTES = 0
+from historyserver.compiling.apart import compile_apart
 with open(sys.argv[1], "rb") as file:
     backend, source = pickle.load(file)
-apart.compile_apart(backend, source, Path(sys.argv[2]), workers=1)
+compile_apart(backend, source, Path(sys.argv[2]), workers=1)
 """
 
 
