@@ -68,9 +68,11 @@ def _serve(arguments: list[str], env: Mapping[str, str]) -> int:
     logs.set_up(level=settings.log_level, style=settings.log_format)
     backend = open_backend(settings.storage)
     # Imported late: `--help` and the other commands need no web server.
+    from historyserver.compiled.cache import CompiledCache  # noqa: PLC0415
     from historyserver.web.serving import Server, make_app  # noqa: PLC0415
 
     _prepare_cache(settings)
+    CompiledCache(settings.cache_dir, max_bytes=settings.cache_size_bytes).sweep()
     Server(settings, lambda: make_app(settings, backend)).run()
     return 0
 

@@ -5,6 +5,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AnswerOutcome(StrEnum):
+    """How an answer about a session came."""
+
+    NOT_MODIFIED = "not_modified"
+    """The client has it."""
+    REMEMBERED = "remembered"
+    MADE = "made"
+
 
 BodyKey = tuple[str, bool]
 """ETag, and whether the body is gzip."""

@@ -9,18 +9,13 @@ thread, and the others are for open sessions and for probes, which must never wa
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from enum import Enum
 
 from historyserver.catalogue import Catalogue, SessionEntry
 from historyserver.http.selection import LATEST, LIVE, Selection, SelectionSource
-from historyserver.sessions.sessions import OpenSession, Sessions
-from storage.layout import SessionRef
-
-OPENING_THREADS = 8
+from historyserver.sessions.session import OpenSession
+from historyserver.sessions.sessions import Sessions
 
 
 class OpeningReason(Enum):
@@ -41,7 +36,7 @@ class OpeningError(Exception):
 
 
 class SessionOpener:
-    """Finds sessions in the catalogue and opens them; one piece of work per session."""
+    """Finds sessions in the catalogue and waits a while for them to open."""
 
     def __init__(
         self,
@@ -49,17 +44,12 @@ class SessionOpener:
         catalogue: Catalogue,
         sessions: Sessions,
         patience_s: float,
-        max_waiting: int = 12,
-        opened: Callable[[str, float], None] = lambda outcome, seconds: None,
+        max_waiting: int,
     ) -> None:
         self._catalogue = catalogue
         self._sessions = sessions
         self._patience_s = patience_s
         self._waiting = threading.Semaphore(max_waiting)
-        self._opened = opened
-        self._lock = threading.Lock()
-        self._work: dict[SessionRef, Future[OpenSession]] = {}
-        self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="opening")
 
     def find(self, selection: Selection | None) -> SessionEntry:
         """The session meant. Raises `OpeningError`."""
@@ -90,7 +80,7 @@ class SessionOpener:
         ready = self._sessions.peek(ref)
         if ready is not None:
             return ready
-        work = self._start(ref)
+        work = self._sessions.start(ref)
         may_wait = self._waiting.acquire(blocking=False)
         try:
             return work.result(timeout=self._patience_s if may_wait else 0)
@@ -105,35 +95,6 @@ class SessionOpener:
         finally:
             if may_wait:
                 self._waiting.release()
-
-    def close(self) -> None:
-        """Stop taking work; what runs may end."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _start(self, ref: SessionRef) -> Future[OpenSession]:
-        with self._lock:
-            running = self._work.get(ref)
-            if running is not None:
-                return running
-            work = self._threads.submit(self._timed_open, ref)
-            self._work[ref] = work
-        # Outside the lock: a future that is done already calls back at once, in this thread.
-        work.add_done_callback(lambda _: self._finished(ref))
-        return work
-
-    def _timed_open(self, ref: SessionRef) -> OpenSession:
-        started_s = time.perf_counter()
-        outcome = "failed"
-        try:
-            session = self._sessions.open(ref)
-            outcome = "opened"
-            return session
-        finally:
-            self._opened(outcome, time.perf_counter() - started_s)
-
-    def _finished(self, ref: SessionRef) -> None:
-        with self._lock:
-            self._work.pop(ref, None)
 
 
 def _not_found(selection: Selection) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 from historyserver.catalogue import Catalogue
 from historyserver.http.selection import SelectionError, SelectionSource, parse
+from historyserver.sessions import open_sessions
 from historyserver.sessions.opening import OpeningError, SessionOpener
-from historyserver.sessions.sessions import open_sessions
+from historyserver.sessions.watching import Unwatched
 from historyserver.settings import Settings
 from storage.backend import Backend
 from storage.program.options import OptionError
@@ -26,9 +27,10 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
     Raises `OptionError` when there is no such session.
 
     """
-    catalogue = Catalogue(backend)
-    sessions = open_sessions(settings, backend)
-    opener = SessionOpener(catalogue=catalogue, sessions=sessions, patience_s=PATIENCE_S)
+    sessions = open_sessions(settings, backend, Unwatched())
+    opener = SessionOpener(
+        catalogue=Catalogue(backend), sessions=sessions, patience_s=PATIENCE_S, max_waiting=1
+    )
     namespace, kind, name, session = place.split("/")
     try:
         chosen = parse(namespace, kind, name, session, source=SelectionSource.PATH)
@@ -36,7 +38,6 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
     except (OpeningError, SelectionError) as error:
         raise OptionError(str(error)) from error
     finally:
-        opener.close()
         sessions.close()  # waits until the compiled file is stored
     return {
         "session": meta.session,

@@ -1,113 +1,37 @@
-"""Opens sessions: from memory, the local cache, storage, or by compiling; each once for all.
+"""Opens sessions, each once for all: threads that want the same one share one piece of work.
 
-One piece of work per session: threads of this process share it, other processes of this
-machine wait for its file, other replicas fetch what the first one stored. A session that still
-runs is looked at again after `RUNNING_RECHECK_S`; meanwhile readers get what is open.
+A session that still runs is looked at again after a while; meanwhile readers get what is open.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
 
-from historyserver.compiled.cache import CompiledCache, cache_key
-from historyserver.compiled.opener import BrokenFileError, CompiledSession
-from historyserver.compiled.schema import SCHEMA_VERSION
-from historyserver.compiling.apart import compile_apart
-from historyserver.compiling.processes import WorkerDiedError
-from historyserver.compiling.stored import Fetched, fetch, store
-from historyserver.folding.session_state import SessionState
-from historyserver.reading.frames import SourceChangedError
-from historyserver.reading.locate import locate
-from historyserver.reading.source import SessionSource
-from historyserver.settings import Settings
-from storage.backend import Backend, NotFoundError, StorageError
-from storage.layout import SessionRef, compiled_key
+from historyserver.sessions.errors import SessionBrokenError, SessionNotFoundError
+from historyserver.sessions.preparing import Prepared, Preparer
+from historyserver.sessions.session import OpenSession
+from historyserver.sessions.watching import OpeningOutcome, SessionWatch
+from storage.backend import StorageError
+from storage.layout import SessionRef
 
 log = logging.getLogger(__name__)
 
-RUNNING_RECHECK_S = 10.0
-"""A running session is located again at most this often."""
-
-UNSETTLED_RECHECK_S = 60.0
-"""And one that is over, but may still get data."""
-
-MAX_BYTES = 20 * 1024**3
-"""Of the local cache, unless set."""
-
-FAILED_REST_S = 60.0
-"""A session that failed twice the same way is not tried again for so long, since each attempt
-may take all processors and memory from the others."""
-
-_ATTEMPTS = 3
-_FAILURES_KEPT = 1000
-
-
-class BrokenReason(StrEnum):
-    """Why a session cannot be opened although it is stored."""
-
-    COMPILE_DIED = "compile_died"
-    """The compiling process ended, most likely for want of memory."""
-    COMPILE_FAILED = "compile_failed"
-    """It met what it could not handle; the log has the reason."""
-    BAD_FILE = "bad_file"
-    """What was compiled cannot be opened."""
-    KEEPS_CHANGING = "keeps_changing"
-    """Live segments are replaced faster than they can be read."""
-    NO_SPACE = "no_space"
-    """The cache folder cannot be written."""
-
-
-class SessionError(Exception):
-    """A session cannot be opened. The message is for the reader."""
-
-
-class SessionNotFoundError(SessionError):
-    """Nothing of the session is stored."""
-
-
-class SessionBrokenError(SessionError):
-    """The session is stored but cannot be opened."""
-
-    def __init__(self, reason: BrokenReason, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSession:
-    """A session that queries can run on."""
-
-    ref: SessionRef
-    compiled: CompiledSession
-    backend: Backend
-    etag_base: str
-    """Changes whenever an answer can: schema and fingerprint."""
+OPENING_THREADS = 8
+MAX_OPEN = 16
+"""Sessions that one process keeps open."""
 
 
 @dataclass(slots=True)
 class _Held:
     session: OpenSession
     recheck_s: float
-    """How long it holds before the source is looked at again; 0: for ever."""
     checked_at_s: float
     used_at_s: float
-    is_refreshing: bool = False
-
-
-@dataclass(slots=True)
-class _Failure:
-    error: SessionBrokenError
-    number: int
-    until_s: float
 
 
 class Sessions:
@@ -115,53 +39,52 @@ class Sessions:
 
     def __init__(
         self,
-        backend: Backend,
-        cache_dir: Path,
+        preparer: Preparer,
         *,
-        max_bytes: int = MAX_BYTES,
-        workers: int = 2,
-        max_compiles: int = 1,
-        max_open: int = 16,
+        watch: SessionWatch,
+        max_open: int = MAX_OPEN,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Open sessions of a backend.
+        """Open sessions.
 
         Args:
-            backend: where they are; it must pickle, for the compiling process.
-            cache_dir: a folder that processes of this machine may share.
-            max_bytes: of compiled files there.
-            workers: processes that one compile may use.
-            max_compiles: compiles at once, over all processes that share `cache_dir`.
+            preparer: prepares those that are not open.
+            watch: counts.
             max_open: sessions kept open in this process.
             monotonic_s: the clock.
 
         """
-        self._backend = backend
-        self._cache_dir = cache_dir
-        self._cache = CompiledCache(cache_dir, max_bytes=max_bytes)
-        self._max_bytes = max_bytes
-        self._workers = workers
-        self._max_compiles = max_compiles
+        self._preparer = preparer
+        self._watch = watch
         self._max_open = max_open
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._held: dict[SessionRef, _Held] = {}
-        self._opening: dict[SessionRef, threading.Lock] = {}
-        self._failures: dict[str, _Failure] = {}
-        self._distrusted: dict[str, float] = {}
-        self._background = ThreadPoolExecutor(2, thread_name_prefix="sessions")
+        self._work: dict[SessionRef, Future[OpenSession]] = {}
+        self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="opening")
 
     def peek(self, ref: SessionRef) -> OpenSession | None:
         """Give a session that is open, at once; a stale one is renewed in the background."""
         with self._lock:
-            held = self._held.get(ref)
-            if held is None or not self._is_there(ref, held):
+            held = self._usable(ref)
+            if held is None:
                 return None
             held.used_at_s = self._monotonic_s()
-            if self._is_due(held) and not held.is_refreshing:
-                held.is_refreshing = True
-                self._background.submit(self._refresh, ref, held)
-            return held.session
+            is_due = self._is_due(held)
+        if is_due:
+            self.start(ref)
+        return held.session
+
+    def start(self, ref: SessionRef) -> Future[OpenSession]:
+        """Begin to open a session, or join whoever does; the result is that of `open`."""
+        with self._lock:
+            running = self._work.get(ref)
+            if running is not None and not running.done():
+                return running
+            work = self._work[ref] = self._threads.submit(self._open, ref)
+        # Outside the lock: a future that is done already calls back at once, in this thread.
+        work.add_done_callback(lambda done: self._finished(ref, done))
+        return work
 
     def open(self, ref: SessionRef) -> OpenSession:
         """Open a session, whatever it takes.
@@ -169,220 +92,88 @@ class Sessions:
         Raises `SessionNotFoundError`, `SessionBrokenError`, or `StorageError` when storage
         fails.
         """
-        with self._lock:
-            opening = self._opening.setdefault(ref, threading.Lock())
-        with opening:
-            with self._lock:
-                held = self._held.get(ref)
-                if held is not None and not self._is_there(ref, held):
-                    held = None
-                if held is not None and not self._is_due(held):
-                    held.used_at_s = self._monotonic_s()
-                    return held.session
-            return self._open(ref, held).session
+        return self.start(ref).result()
 
     def discard(self, session: OpenSession) -> bool:
         """Let go of a session whose file failed in a query: the next `open` makes it anew.
 
         Returns False when that was done a short while ago: then it does not help.
         """
-        fingerprint = session.compiled.fingerprint
-        now_s = self._monotonic_s()
+        if not self._preparer.distrust(session.compiled):
+            return False
         with self._lock:
-            if now_s - self._distrusted.get(fingerprint, -FAILED_REST_S) < FAILED_REST_S:
-                return False
-            if len(self._distrusted) >= _FAILURES_KEPT:
-                self._distrusted.clear()
-            self._distrusted[fingerprint] = now_s
             held = self._held.get(session.ref)
             if held is not None and held.session is session:
                 del self._held[session.ref]
-        session.compiled.path.unlink(missing_ok=True)
-        log.warning("%s: its compiled file is damaged, it is made anew", session.ref.session)
+        fields = {"session": session.ref.session}
+        log.warning("a compiled file is damaged, it is made anew", extra=fields)
         return True
 
     def close(self) -> None:
-        """Finish what runs in the background and let go of every session."""
-        self._background.shutdown(wait=True)
+        """Take no work any more, finish what runs in the background, let go of every session."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._preparer.close()
         with self._lock:
             self._held.clear()
+
+    def _usable(self, ref: SessionRef) -> _Held | None:
+        """What is open, if its file is still there for the threads that have not opened it yet."""
+        held = self._held.get(ref)
+        if held is not None and not held.session.compiled.path.exists():
+            del self._held[ref]
+            return None
+        return held
 
     def _is_due(self, held: _Held) -> bool:
         return bool(held.recheck_s) and self._monotonic_s() - held.checked_at_s >= held.recheck_s
 
-    def _is_there(self, ref: SessionRef, held: _Held) -> bool:
-        """Whether the file is still there, for the threads that have not opened it yet."""
-        if held.session.compiled.path.exists():
-            return True
-        self._held.pop(ref, None)
-        return False
+    def _open(self, ref: SessionRef) -> OpenSession:
+        with self._lock:
+            held = self._usable(ref)
+            if held is not None and not self._is_due(held):
+                held.used_at_s = self._monotonic_s()
+                return held.session
+        return self._watched(ref) if held is None else self._renewed(ref, held)
 
-    def _refresh(self, ref: SessionRef, held: _Held) -> None:
+    def _renewed(self, ref: SessionRef, held: _Held) -> OpenSession:
         try:
-            self.open(ref)
+            return self._hold(ref, self._preparer.prepare(ref, held.session.compiled))
         except Exception:  # whatever it is, the readers keep what is open
-            log.exception("%s could not be renewed; the old state stays", ref.session)
-            with self._lock:
-                held.checked_at_s = self._monotonic_s()
-        finally:
-            held.is_refreshing = False
+            fields = {"session": ref.session}
+            log.exception("a session could not be renewed, the old state stays", extra=fields)
+            held.checked_at_s = self._monotonic_s()
+            return held.session
 
-    def _open(self, ref: SessionRef, held: _Held | None) -> _Held:
-        for attempt in range(_ATTEMPTS):
-            try:
-                source = locate(self._backend, ref)
-                return self._hold(ref, source, self._current(source, held))
-            except NotFoundError as error:
-                raise SessionNotFoundError(f"no session {ref.session} is stored") from error
-            except SourceChangedError as error:
-                if attempt == _ATTEMPTS - 1:
-                    raise SessionBrokenError(
-                        BrokenReason.KEEPS_CHANGING,
-                        f"the session {ref.session} changes while it is read; try again",
-                    ) from error
-            except OSError as error:
-                raise SessionBrokenError(
-                    BrokenReason.NO_SPACE, f"the session cache cannot be used: {error.strerror}"
-                ) from error
-        raise AssertionError("unreachable")
-
-    def _current(self, source: SessionSource, held: _Held | None) -> CompiledSession:
-        if held is not None and held.session.compiled.fingerprint == source.fingerprint:
-            return held.session.compiled
-        ref = source.session
-        owner = f"{ref.namespace}/{ref.cluster}/{ref.session}"
-        key = cache_key(owner, SCHEMA_VERSION, source.fingerprint)
-        self._cache = CompiledCache(self._cache_dir, max_bytes=self._max_bytes)  # makes the folder
-        with self._cache.making(key) as unfinished:
-            found = self._cache.open(key)
-            return found if found is not None else self._obtain(source, key, unfinished)
-
-    def _obtain(self, source: SessionSource, key: str, unfinished: Path) -> CompiledSession:
-        """Fetch or make the compiled file."""
-        stored_key = compiled_key(source.session, SCHEMA_VERSION, source.fingerprint)
-        is_damaged = source.fingerprint in self._distrusted
-        if not is_damaged:
-            fetched = fetch(self._backend, stored_key, unfinished, max_bytes=self._max_bytes)
-            if fetched is Fetched.WHOLE:
-                compiled = self._accept(source, key, stored_key, unfinished)
-                if compiled is not None:
-                    return compiled
-            is_damaged = fetched is not Fetched.ABSENT
-        unfinished.unlink(missing_ok=True)
-        compiled = self._make(source, key, unfinished)
-        if source.state != SessionState.RUNNING:
-            self._background.submit(self._store, stored_key, compiled, replace=is_damaged)
-        return compiled
-
-    def _accept(
-        self, source: SessionSource, key: str, stored_key: str, unfinished: Path
-    ) -> CompiledSession | None:
-        """Take over a fetched file, if it is what its key says."""
+    def _watched(self, ref: SessionRef) -> OpenSession:
+        began_s = time.perf_counter()
+        outcome = OpeningOutcome.FAILED
         try:
-            compiled = self._cache.add(key, unfinished)
-        except BrokenFileError as error:
-            log.warning("%s: not usable, it is made anew: %s", stored_key, error)
-            return None
-        meta, ref = compiled.meta, source.session
-        told = (meta.namespace, meta.cluster, meta.session, meta.fingerprint)
-        if told == (ref.namespace, ref.cluster, ref.session, source.fingerprint):
-            return compiled
-        log.warning("%s: holds another session, it is made anew", stored_key)
-        compiled.close()
-        self._cache.remove(compiled.path)
-        return None
-
-    def _make(self, source: SessionSource, key: str, unfinished: Path) -> CompiledSession:
-        """Compile, and remember what cannot be."""
-        name = source.session.session
-        failure = self._failures.get(source.fingerprint)
-        if failure is not None and failure.until_s > self._monotonic_s():
-            raise SessionBrokenError(failure.error.reason, str(failure.error))
-        _sweep(self._cache_dir, key)
-        try:
-            with self._cache.slot(self._max_compiles):
-                compile_apart(self._backend, source, unfinished, workers=self._workers)
-            compiled = self._cache.add(key, unfinished)
-        except (StorageError, OSError):
+            prepared = self._preparer.prepare(ref, None)
+            outcome = OpeningOutcome.OPENED
+        except SessionNotFoundError:
+            outcome = OpeningOutcome.NOT_FOUND
             raise
-        except Exception as error:
-            log.exception("%s could not be prepared", name)
-            broken = _broken(name, error)
-            self._remember(source.fingerprint, broken)
-            raise broken from error
-        self._failures.pop(source.fingerprint, None)
-        return compiled
+        except SessionBrokenError as error:
+            outcome = OpeningOutcome.BROKEN
+            self._watch.broken(error.reason)
+            raise
+        except StorageError:
+            outcome = OpeningOutcome.STORAGE_FAILED
+            raise
+        finally:
+            self._watch.opened(outcome, time.perf_counter() - began_s)
+        return self._hold(ref, prepared)
 
-    def _remember(self, fingerprint: str, error: SessionBrokenError) -> None:
-        """The first failure may be an accident, as a killed process; after that it rests."""
-        before = self._failures.get(fingerprint)
-        number = 1 if before is None else before.number + 1
-        rest_s = 0.0 if number == 1 else FAILED_REST_S
-        if len(self._failures) >= _FAILURES_KEPT:
-            self._failures.clear()
-        self._failures[fingerprint] = _Failure(error, number, self._monotonic_s() + rest_s)
-
-    def _store(self, key: str, compiled: CompiledSession, *, replace: bool) -> None:
-        """Store back for other replicas; one that may not write still serves."""
-        try:
-            store(self._backend, key, compiled.path, replace=replace)
-        except StorageError as error:
-            log.warning("%s could not be stored, other replicas compile it again: %s", key, error)
-
-    def _hold(self, ref: SessionRef, source: SessionSource, compiled: CompiledSession) -> _Held:
-        recheck_s = 0.0
-        if source.state == SessionState.RUNNING:
-            recheck_s = RUNNING_RECHECK_S
-        elif not source.settled:
-            recheck_s = UNSETTLED_RECHECK_S
+    def _hold(self, ref: SessionRef, prepared: Prepared) -> OpenSession:
         now_s = self._monotonic_s()
-        session = OpenSession(
-            ref=ref,
-            compiled=compiled,
-            backend=self._backend,
-            etag_base=f"{SCHEMA_VERSION}-{compiled.fingerprint}-{compiled.meta.state}",
-        )
-        held = _Held(session, recheck_s, checked_at_s=now_s, used_at_s=now_s)
+        held = _Held(prepared.session, prepared.recheck_s, checked_at_s=now_s, used_at_s=now_s)
         with self._lock:
             self._held[ref] = held
             if len(self._held) > self._max_open:
                 del self._held[min(self._held, key=lambda one: self._held[one].used_at_s)]
-        return held
+        return held.session
 
-
-def open_sessions(settings: Settings, backend: Backend) -> Sessions:
-    """Make the opener of sessions as the settings want it."""
-    return Sessions(
-        backend,
-        settings.cache_dir,
-        max_bytes=settings.cache_size_bytes,
-        workers=settings.compile_workers,
-    )
-
-
-def _sweep(cache_dir: Path, key: str) -> None:
-    """Remove what compiles of the same session left that were killed; we alone may make it now."""
-    for path in [*cache_dir.glob(f".{key}.*"), *cache_dir.glob(f"..{key}.*")]:
-        log.info("removing what a killed compile left: %s", path.name)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _broken(session: str, error: Exception) -> SessionBrokenError:
-    """Why a compile failed, for the reader."""
-    if isinstance(error, WorkerDiedError):
-        return SessionBrokenError(
-            BrokenReason.COMPILE_DIED, f"preparing the session {session} failed: {error}"
-        )
-    if isinstance(error, BrokenFileError):
-        return SessionBrokenError(
-            BrokenReason.BAD_FILE, f"the compiled session cannot be opened: {error}"
-        )
-    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-        return SessionBrokenError(BrokenReason.NO_SPACE, "the session cache is full")
-    return SessionBrokenError(
-        BrokenReason.COMPILE_FAILED,
-        f"preparing the session {session} failed ({type(error).__name__}); the log has the reason",
-    )
+    def _finished(self, ref: SessionRef, work: Future[OpenSession]) -> None:
+        with self._lock:
+            if self._work.get(ref) is work:
+                del self._work[ref]

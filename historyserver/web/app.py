@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import flask
@@ -40,11 +39,8 @@ _DAMAGED = (sqlite3.DatabaseError, msgspec.MsgspecError, zstandard.ZstdError)
 class WebApp:
     """The WSGI app, and what must be closed with it."""
 
-    def __init__(
-        self, *, flask_app: flask.Flask, opener: SessionOpener, sessions: Sessions
-    ) -> None:
+    def __init__(self, flask_app: flask.Flask, sessions: Sessions) -> None:
         self.flask_app = flask_app
-        self._opener = opener
         self._sessions = sessions
         self._wsgi = SelectionPrefix(flask_app.wsgi_app)
 
@@ -54,7 +50,6 @@ class WebApp:
 
     def close(self) -> None:
         """Stop the opening of sessions; what is being stored back is finished."""
-        self._opener.close()
         self._sessions.close()
 
 
@@ -76,20 +71,19 @@ class AppParts:
     """How long a request waits for a session to be prepared."""
     max_waiting: int
     """How many requests may wait so at once; fewer than the server's threads."""
-    cache_dir: Path | None = None
-    """Where compiled sessions are, to show its size in the metrics."""
+    metrics: ServerMetrics
 
 
 def create_app(parts: AppParts) -> WebApp:
     """Make the app."""
-    metrics, cache = ServerMetrics(), BodyCache(max_bytes=parts.answer_cache_bytes)
-    _watch_sizes(metrics, cache, parts.cache_dir)
+    metrics, cache = parts.metrics, BodyCache(max_bytes=parts.answer_cache_bytes)
+    metrics.watch_bytes("answer_cache", "Ready answers in memory.", lambda: cache.size_bytes)
+    metrics.watch_skipped_keys(parts.catalogue.skips.counts)
     opener = SessionOpener(
         catalogue=parts.catalogue,
         sessions=parts.sessions,
         patience_s=parts.open_timeout_s,
         max_waiting=parts.max_waiting,
-        opened=metrics.opened,
     )
     api_parts = ApiParts(
         open_session=lambda: _current_session(opener),
@@ -106,7 +100,7 @@ def create_app(parts: AppParts) -> WebApp:
     for area in AREAS:
         app.register_blueprint(area.blueprint(api_parts))
     app.register_blueprint(page_blueprint(_page_parts(parts, opener)))
-    return WebApp(flask_app=app, opener=opener, sessions=parts.sessions)
+    return WebApp(app, parts.sessions)
 
 
 def _flask_app() -> flask.Flask:
@@ -115,25 +109,6 @@ def _flask_app() -> flask.Flask:
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     return app
-
-
-def _watch_sizes(metrics: ServerMetrics, cache: BodyCache, cache_dir: Path | None) -> None:
-    metrics.watch_bytes("answer_cache", "Ready answers in memory.", lambda: cache.size_bytes)
-    if cache_dir is not None:
-        metrics.watch_bytes(
-            "compiled_cache", "Compiled sessions on disk.", lambda: folder_bytes(cache_dir)
-        )
-
-
-def folder_bytes(folder: Path) -> int:
-    """How much the files of a folder take; those that vanish meanwhile count nothing."""
-    total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except OSError:
-            continue
-    return total
 
 
 def _current_session(opener: SessionOpener) -> OpenSession:

@@ -13,7 +13,7 @@ from historyserver.access import AccessRequest, Policy, Purpose
 from historyserver.api import answers, areas
 from historyserver.api.errors import ApiError, ErrorCode, ReadOnlyError
 from historyserver.compiled.schema import SCHEMA_VERSION
-from historyserver.http.answer_cache import BodyCache
+from historyserver.http.answer_cache import AnswerOutcome, BodyCache
 from historyserver.http.current import select
 from historyserver.http.selection import Selection, SelectionSource, parse, parse_enter
 from historyserver.metrics import ServerMetrics
@@ -110,7 +110,7 @@ class RequestCycle:
         seconds = time.perf_counter() - flask.g.get("started_s", time.perf_counter())
         rule = request.url_rule
         route = str(rule) if rule is not None else "none"
-        outcome = str(flask.g.get("cache_outcome", ""))
+        outcome: AnswerOutcome | None = flask.g.get("answer_outcome")
         self._metrics.request(
             route=route, status=response.status_code, seconds=seconds, outcome=outcome
         )
@@ -122,7 +122,7 @@ class RequestCycle:
             "status": response.status_code,
             "ms": round(seconds * 1000, 2),
             "bytes": response.content_length,
-            "outcome": outcome,
+            "outcome": outcome.value if outcome is not None else "",
             "session": chosen.path if chosen is not None else "",
             "chosen_by": chosen.source.value if chosen is not None else "",
             "code": flask.g.get("error_code", ""),

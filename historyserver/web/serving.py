@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
@@ -16,6 +17,7 @@ from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 from historyserver.access import OpenPolicy
 from historyserver.catalogue import Catalogue
 from historyserver.dashboard.files import DashboardFiles
+from historyserver.metrics import ServerMetrics
 from historyserver.sessions import open_sessions
 from historyserver.settings import Settings
 from historyserver.web.app import AppParts, WebApp, create_app
@@ -29,18 +31,33 @@ KEEP_ALIVE_S = 75
 
 def make_app(settings: Settings, backend: Backend) -> WebApp:
     """Make the app as the settings want it."""
+    metrics = ServerMetrics()
+    metrics.watch_bytes(
+        "compiled_cache", "Compiled sessions on disk.", lambda: folder_bytes(settings.cache_dir)
+    )
     return create_app(
         AppParts(
             catalogue=Catalogue(backend),
-            sessions=open_sessions(settings, backend),
+            sessions=open_sessions(settings, backend, metrics),
             files=DashboardFiles(settings.dashboard_dir),
             policy=OpenPolicy(),
             answer_cache_bytes=settings.answer_cache_bytes,
             open_timeout_s=settings.open_timeout_s,
             max_waiting=max(1, settings.threads * 3 // 4),
-            cache_dir=settings.cache_dir,
+            metrics=metrics,
         )
     )
+
+
+def folder_bytes(folder: Path) -> int:
+    """How much the files of a folder take; those that vanish meanwhile count nothing."""
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except OSError:
+            continue
+    return total
 
 
 class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed

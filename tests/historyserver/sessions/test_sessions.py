@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import historyserver.sessions.sessions as module
+import historyserver.sessions.preparing as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.processes import WorkerDiedError
@@ -22,7 +20,6 @@ from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
 from historyserver.sessions import (
     BrokenReason,
-    OpenSession,
     SessionBrokenError,
     SessionNotFoundError,
     Sessions,
@@ -30,16 +27,8 @@ from historyserver.sessions import (
 from storage.backend import Backend, DeniedError
 from storage.layout import SessionRef, compiled_prefix, event_key
 from storage.local.backend import LocalBackend
-from tests.harness.compiled_samples import SESSIONS, kuberay_samples
-
-REF = SessionRef("ml", "v170", SESSIONS["v170"])
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> LocalBackend:
-    """A bucket with the sample sessions."""
-    shutil.copytree(kuberay_samples() / "tree", tmp_path / "bucket")
-    return LocalBackend(tmp_path / "bucket")
+from tests.historyserver.hand_made import stored_sessions
+from tests.historyserver.sessions.stored_samples import REF, Clock, count
 
 
 class Compiles:
@@ -50,13 +39,19 @@ class Compiles:
         self.error: Exception | None = None
 
     def __call__(
-        self, backend: Backend, source: SessionSource, path: Path, *, workers: int
+        self,
+        backend: Backend,
+        source: SessionSource,
+        path: Path,
+        *,
+        workers: int,
+        timeout_s: float | None,
     ) -> Meta:
         """As `compile_apart`."""
         self.number += 1
         if self.error is not None:
             raise self.error
-        return compile_apart(backend, source, path, workers=workers)
+        return compile_apart(backend, source, path, workers=workers, timeout_s=timeout_s)
 
 
 @pytest.fixture
@@ -67,40 +62,9 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> Compiles:
     return found
 
 
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """The clock of the sessions."""
-    return Clock()
-
-
-@pytest.fixture
-def sessions(backend: LocalBackend, tmp_path: Path, clock: Clock) -> Iterator[Sessions]:
-    """Sessions with an empty cache."""
-    found = Sessions(backend, tmp_path / "cache", monotonic_s=clock)
-    yield found
-    found.close()
-
-
-def count(session: OpenSession) -> int:
-    """A query."""
-    found: int = session.compiled.connection().execute("SELECT count(*) FROM tasks").fetchone()[0]
-    return found
-
-
-def stored(backend: LocalBackend) -> list[str]:
+def stored(samples: LocalBackend) -> list[str]:
     """The compiled sessions in storage."""
-    return [getattr(item, "key", "") for item in backend.list(compiled_prefix(REF))]
+    return [getattr(item, "key", "") for item in samples.list(compiled_prefix(REF))]
 
 
 def test_a_session_is_compiled_once_and_then_kept(sessions: Sessions, compiles: Compiles) -> None:
@@ -121,16 +85,16 @@ def test_threads_share_one_compile(sessions: Sessions, compiles: Compiles) -> No
     assert compiles.number == 1
 
 
-def test_processes_share_one_compile(backend: LocalBackend, tmp_path: Path) -> None:
+def test_processes_share_one_compile(samples: LocalBackend, tmp_path: Path) -> None:
     """Two servers on one machine: the second one finds the first one's file."""
     script = """
 import sys
 from pathlib import Path
-from historyserver.sessions import Sessions
 from storage.layout import SessionRef
 from storage.local.backend import LocalBackend
+from tests.historyserver.hand_made import stored_sessions
 backend = LocalBackend(Path(sys.argv[1]))
-sessions = Sessions(backend, Path(sys.argv[2]))
+sessions = stored_sessions(backend, Path(sys.argv[2]))
 meta = sessions.open(SessionRef("ml", "v170", sys.argv[3])).compiled.meta
 print(meta.compiled_ms)
 sessions.close()
@@ -143,27 +107,27 @@ sessions.close()
 
 
 def test_another_replica_fetches_what_was_stored(
-    sessions: Sessions, backend: LocalBackend, compiles: Compiles, tmp_path: Path
+    sessions: Sessions, samples: LocalBackend, compiles: Compiles, tmp_path: Path
 ) -> None:
     """Stored back once; a replica with an empty cache does not compile."""
     sessions.open(REF)
     sessions.close()
-    assert len(stored(backend)) == 1
-    replica = Sessions(backend, tmp_path / "other")
+    assert len(stored(samples)) == 1
+    replica = stored_sessions(samples, tmp_path / "other")
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 1
 
 
 def test_a_restarted_server_uses_its_local_cache(
-    sessions: Sessions, backend: LocalBackend, compiles: Compiles, tmp_path: Path
+    sessions: Sessions, samples: LocalBackend, compiles: Compiles, tmp_path: Path
 ) -> None:
     """Even when storage lost the compiled file."""
     sessions.open(REF)
     sessions.close()
-    for key in stored(backend):
-        backend.delete(key)
-    again = Sessions(backend, tmp_path / "cache")
+    for key in stored(samples):
+        samples.delete(key)
+    again = stored_sessions(samples, tmp_path / "cache")
     assert count(again.open(REF)) == 17
     again.close()
     assert compiles.number == 1
@@ -171,29 +135,29 @@ def test_a_restarted_server_uses_its_local_cache(
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "not a session"])
 def test_a_damaged_stored_file_is_made_anew_and_replaced(
-    sessions: Sessions, backend: LocalBackend, compiles: Compiles, tmp_path: Path, damage: str
+    sessions: Sessions, samples: LocalBackend, compiles: Compiles, tmp_path: Path, damage: str
 ) -> None:
     """zstd's checksum and the opener tell; the next replica fetches a good one."""
     sessions.open(REF)
     sessions.close()
-    (key,) = stored(backend)
-    body = b"".join(backend.get(key))
+    (key,) = stored(samples)
+    body = b"".join(samples.get(key))
     other = zstandard.compress(b"hello" * 1000)
-    backend.put(
+    samples.put(
         key, {"cut": body[: len(body) // 2], "garbage": b"x" * 100, "not a session": other}[damage]
     )
-    replica = Sessions(backend, tmp_path / "other")
+    replica = stored_sessions(samples, tmp_path / "other")
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 2
-    third = Sessions(backend, tmp_path / "third")
+    third = stored_sessions(samples, tmp_path / "third")
     assert count(third.open(REF)) == 17
     third.close()
     assert compiles.number == 2
 
 
 def test_a_damaged_local_file_is_fetched_again(
-    sessions: Sessions, backend: LocalBackend, tmp_path: Path
+    sessions: Sessions, samples: LocalBackend, tmp_path: Path
 ) -> None:
     """A flipped bit on the local disk is noticed before any query."""
     sessions.open(REF)
@@ -202,7 +166,7 @@ def test_a_damaged_local_file_is_fetched_again(
     body = bytearray(path.read_bytes())
     body[len(body) // 2] ^= 0x10
     path.write_bytes(body)
-    again = Sessions(backend, tmp_path / "cache")
+    again = stored_sessions(samples, tmp_path / "cache")
     assert count(again.open(REF)) == 17
     again.close()
 
@@ -227,7 +191,7 @@ def test_a_compile_that_dies_is_an_error_with_a_reason(
 
 
 def test_read_only_storage_still_serves(
-    sessions: Sessions, backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
+    sessions: Sessions, samples: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When storing back is denied, the session opens all the same."""
 
@@ -237,7 +201,7 @@ def test_read_only_storage_still_serves(
     monkeypatch.setattr(module, "store", denied)
     assert count(sessions.open(REF)) == 17
     sessions.close()
-    assert stored(backend) == []
+    assert stored(samples) == []
 
 
 def _running(source: SessionSource) -> SessionSource:
@@ -246,7 +210,7 @@ def _running(source: SessionSource) -> SessionSource:
 
 def test_a_running_session_is_renewed_when_it_changed(
     sessions: Sessions,
-    backend: LocalBackend,
+    samples: LocalBackend,
     compiles: Compiles,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
@@ -256,7 +220,7 @@ def test_a_running_session_is_renewed_when_it_changed(
     first = sessions.open(REF)
     node = "24f17727caa70f5f337c6577c934be477927e238a13410c79dd84a73"
     key = event_key(REF, node, ("job_events", "03000000"), 1_796_075_250 * 10**9, gzip=False)
-    backend.put(key, b"{}\n")
+    samples.put(key, b"{}\n")
     clock.now_s = 9
     assert sessions.open(REF) is first
     clock.now_s = 11
@@ -274,4 +238,4 @@ def test_a_running_session_is_renewed_when_it_changed(
     assert sessions.open(REF).compiled is second.compiled  # nothing new: no compile
     assert compiles.number == 2
     sessions.close()
-    assert stored(backend) == []
+    assert stored(samples) == []

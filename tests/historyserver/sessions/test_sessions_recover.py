@@ -2,65 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zstandard
 
-import historyserver.sessions.sessions as module
+import historyserver.sessions.preparing as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
-from historyserver.compiling.processes import WorkerDiedError
-from historyserver.sessions import BrokenReason, OpenSession, SessionBrokenError, Sessions
-from storage.backend import read_all
-from storage.layout import SessionRef, compiled_prefix
+from historyserver.compiling.processes import CompileTimeoutError, WorkerDiedError
+from historyserver.reading.frames import SourceChangedError
+from historyserver.reading.locate import locate
+from historyserver.reading.source import SessionSource
+from historyserver.sessions import BrokenReason, SessionBrokenError, Sessions
+from storage.backend import UnavailableError, read_all
+from storage.layout import compiled_prefix
 from storage.local.backend import LocalBackend
-from tests.harness.compiled_samples import SESSIONS, kuberay_samples
 from tests.historyserver.asking import Asker, refused
-from tests.historyserver.hand_made import PREFIX, app_of, entry_of
+from tests.historyserver.hand_made import PREFIX, app_of, entry_of, stored_sessions
+from tests.historyserver.sessions.stored_samples import REF, Clock, count
 
-REF = SessionRef("ml", "v170", SESSIONS["v170"])
 TASKS = f"{PREFIX}/api/v0/tasks"
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> LocalBackend:
-    """A bucket with the sample sessions."""
-    shutil.copytree(kuberay_samples() / "tree", tmp_path / "bucket")
-    return LocalBackend(tmp_path / "bucket")
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    now_s = 0.0
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    """The clock of the sessions."""
-    return Clock()
-
-
-@pytest.fixture
-def sessions(backend: LocalBackend, tmp_path: Path, clock: Clock) -> Iterator[Sessions]:
-    """Sessions with an empty cache."""
-    found = Sessions(backend, tmp_path / "cache", monotonic_s=clock)
-    yield found
-    found.close()
-
-
-def count(session: OpenSession) -> int:
-    """A query."""
-    found: int = session.compiled.connection().execute("SELECT count(*) FROM tasks").fetchone()[0]
-    return found
 
 
 def test_a_cache_folder_that_was_deleted_is_made_again(sessions: Sessions, tmp_path: Path) -> None:
@@ -74,31 +40,31 @@ def test_a_cache_folder_that_was_deleted_is_made_again(sessions: Sessions, tmp_p
     assert count(second) == 17
 
 
-def _tampered(backend: LocalBackend, statement: str, tmp_path: Path) -> None:
+def _tampered(samples: LocalBackend, statement: str, tmp_path: Path) -> None:
     """Change the stored compiled session by SQL."""
-    (item,) = backend.list(compiled_prefix(REF))
+    (item,) = samples.list(compiled_prefix(REF))
     key = getattr(item, "key", "")
     path = tmp_path / "tampered.sqlite"
-    packed = read_all(backend, key, max_bytes=1 << 26)
+    packed = read_all(samples, key, max_bytes=1 << 26)
     path.write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress(packed))
     connection = sqlite3.connect(path)
     connection.execute(statement)
     connection.commit()
     connection.execute("VACUUM")
     connection.close()
-    backend.put(key, zstandard.compress(path.read_bytes()))
+    samples.put(key, zstandard.compress(path.read_bytes()))
 
 
 @pytest.mark.parametrize(("name", "value"), [("cluster", "v162"), ("fingerprint", "00")])
 def test_a_stored_file_of_another_session_is_not_used(
-    sessions: Sessions, backend: LocalBackend, tmp_path: Path, name: str, value: str
+    sessions: Sessions, samples: LocalBackend, tmp_path: Path, name: str, value: str
 ) -> None:
     """Whoever may write the compiled files must not pass one session off as another."""
     sessions.open(REF)
     sessions.close()
     change = f"UPDATE meta SET value = '\"{value}\"' WHERE key = '{name}'"
-    _tampered(backend, change, tmp_path)
-    replica = Sessions(backend, tmp_path / "other")
+    _tampered(samples, change, tmp_path)
+    replica = stored_sessions(samples, tmp_path / "other")
     meta = replica.open(REF).compiled.meta
     assert (meta.cluster, count(replica.open(REF))) == ("v170", 17)
     replica.close()
@@ -109,15 +75,15 @@ def test_a_stored_file_of_another_session_is_not_used(
     ["DROP TABLE tasks", "ALTER TABLE tasks RENAME COLUMN state TO other"],
 )
 def test_a_file_that_fails_in_a_query_is_made_anew(
-    sessions: Sessions, backend: LocalBackend, tmp_path: Path, damage: str
+    sessions: Sessions, samples: LocalBackend, tmp_path: Path, damage: str
 ) -> None:
     """The first reader is told to come back; then all is well, in storage too."""
     sessions.open(REF)
     sessions.close()
-    _tampered(backend, damage, tmp_path)
+    _tampered(samples, damage, tmp_path)
     for cache in ("other", "third"):
-        replica = Sessions(backend, tmp_path / cache)
-        ask = Asker(app_of(backend, entries=[entry_of(REF)], sessions=replica))
+        replica = stored_sessions(samples, tmp_path / cache)
+        ask = Asker(app_of(samples, entries=[entry_of(REF)], sessions=replica))
         if cache == "other":
             refused(ask.get(TASKS), "session_preparing", status=503)
         assert ask.get(TASKS).get_json()["data"]["result"]["total"] == 13
@@ -137,12 +103,12 @@ class Failing:
         self.error: Exception | None = error
         self.number = 0
 
-    def __call__(self, *args: object, workers: int) -> Meta:
+    def __call__(self, *args: object, workers: int, timeout_s: float | None) -> Meta:
         """As `compile_apart`."""
         self.number += 1
         if self.error is not None:
             raise self.error
-        return compile_apart(*args, workers=workers)  # type: ignore[arg-type]
+        return compile_apart(*args, workers=workers, timeout_s=timeout_s)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -173,29 +139,82 @@ def test_a_session_that_keeps_failing_rests(
     assert count(sessions.open(REF)) == 17
 
 
+def _killed(*args: object, workers: int, timeout_s: float | None) -> Meta:
+    """A compile whose process was killed."""
+    del workers, timeout_s
+    path = args[2]
+    assert isinstance(path, Path)
+    folder = path.with_name(f".{path.name}.x7")
+    folder.mkdir()
+    (folder / "part").write_bytes(b"x")
+    path.with_name(path.name.replace(".unfinished", "7.unfinished")).write_bytes(b"x")
+    raise WorkerDiedError("killed")
+
+
 def test_what_a_killed_compile_left_is_removed(
     sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half-made files and folders of the same session go before it is made again."""
-    left: list[Path] = []
-
-    def killed(*args: object, workers: int) -> Meta:
-        del workers
-        path = args[2]
-        assert isinstance(path, Path)
-        folder = path.with_name(f".{path.name}.spill")
-        folder.mkdir()
-        (folder / "part").write_bytes(b"x")
-        other = path.with_name(path.name.replace(".unfinished", "7.unfinished"))
-        other.write_bytes(b"x")
-        left.extend((folder, other))
-        raise WorkerDiedError("killed")
-
-    monkeypatch.setattr(module, "compile_apart", killed)
+    """Half-made files and folders do not wait for somebody who opens the session again."""
+    monkeypatch.setattr(module, "compile_apart", _killed)
     with pytest.raises(SessionBrokenError):
         sessions.open(REF)
-    assert all(path.exists() for path in left)
-    monkeypatch.setattr(module, "compile_apart", compile_apart)
-    sessions.open(REF)
-    assert not any(path.exists() for path in left)
-    assert len(list((tmp_path / "cache").iterdir())) == 2  # the session, and the locks
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["locks"]
+
+
+def test_a_compile_that_takes_too_long_is_given_up(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader is told which setting it is."""
+    monkeypatch.setattr(module, "compile_apart", Failing(CompileTimeoutError("over 900 s")))
+    with pytest.raises(SessionBrokenError, match=r"over 900 s.*--compile-timeout") as caught:
+        sessions.open(REF)
+    assert caught.value.reason is BrokenReason.COMPILE_TIMED_OUT
+
+
+def test_a_session_that_changes_while_it_is_read_is_located_again(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A live segment that went into a final object is no missing session."""
+    failing = Failing(SourceChangedError("a segment is gone"))
+    monkeypatch.setattr(module, "compile_apart", failing)
+    with pytest.raises(SessionBrokenError) as caught:
+        sessions.open(REF)
+    assert caught.value.reason is BrokenReason.KEEPS_CHANGING
+    assert failing.number == 3
+
+    def heal(*args: object) -> SessionSource:
+        if failing.number == 4:
+            failing.error = None
+        return locate(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "locate", heal)
+    assert count(sessions.open(REF)) == 17
+    assert failing.number == 5
+
+
+def test_a_renewal_that_fails_keeps_what_is_open(
+    sessions: Sessions, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers of a running session do not lose it to a store that fails for a while."""
+    monkeypatch.setattr(module, "locate", lambda *a: replace(locate(*a), state="running"))
+    first = sessions.open(REF)
+    clock.now_s = 11
+    monkeypatch.setattr(module, "locate", Failing(UnavailableError("the bucket is away")))
+    assert sessions.open(REF) is first
+    assert sessions.peek(REF) is first
+
+
+@pytest.mark.parametrize("harm", ["cut", "deleted"])
+def test_a_file_that_is_cut_or_deleted_while_open_ends_no_process(
+    sessions: Sessions, samples: LocalBackend, harm: str
+) -> None:
+    """A mapped file would end it by SIGBUS. The reader is told to come back; then all is well."""
+    path = sessions.open(REF).compiled.path
+    ask = Asker(app_of(samples, entries=[entry_of(REF)], sessions=sessions))
+    assert ask.get(TASKS).status_code == 200
+    if harm == "cut":
+        os.truncate(path, 20_000)
+        refused(ask.get(f"{TASKS}?limit=7&detail=1"), "session_preparing", status=503)
+    else:
+        path.unlink()
+    assert ask.get(f"{TASKS}?limit=8&detail=1").get_json()["data"]["result"]["total"] == 13

@@ -25,6 +25,7 @@ Bad input is in `BAD_INPUT` in the same way.
 from __future__ import annotations
 
 import ast
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,12 @@ from historyserver.catalogue import Catalogue
 from historyserver.folding.records import LogInfo
 from historyserver.queries.options import ListOptions, filters_of
 from historyserver.queries.task_summaries import summary_by_function
-from historyserver.sessions import Sessions
 from storage.backend import Backend, CommonPrefix, ObjectInfo
 from storage.local.backend import LocalBackend
 from tests.harness.compiled_samples import SESSIONS, kuberay_samples
 from tests.historyserver.asking import Asker, refused
 from tests.historyserver.catalogue.written import put_events, ref_of
-from tests.historyserver.hand_made import HEAD, HandMade, app_of, entry_of
+from tests.historyserver.hand_made import HEAD, HandMade, app_of, entry_of, stored_sessions
 from tests.historyserver.queries.session_builder import Task, build, close_all, task_id
 from tests.historyserver.queries.task_lists import list_tasks
 
@@ -165,7 +165,7 @@ BAD_INPUT: dict[str, tuple[str, ...]] = {
     ),
     "unknown session, node, job, actor": (_HERE + "test_what_does_not_exist_is_told_in_one_shape",),
     "never a stack trace": (
-        "historyserver/sessions/test_opening.py::test_a_fault_of_ours_shows_no_trace",
+        "historyserver/web/test_failures.py::test_a_fault_of_ours_shows_no_trace",
         "historyserver/web/test_slow_clients.py::test_what_is_too_large_is_refused_in_our_shape",
     ),
 }
@@ -188,9 +188,10 @@ def test_every_fault_has_its_tests(named: str) -> None:
 @pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
     """The session that the peer's own collector stored, and its list."""
-    backend = LocalBackend(kuberay_samples() / "tree")
-    sessions = Sessions(backend, tmp_path_factory.mktemp("cache"))
-    sessions._store = lambda *_, **__: None  # type: ignore[method-assign]  # shared samples
+    folder = tmp_path_factory.mktemp("peer")
+    shutil.copytree(kuberay_samples() / "tree", folder / "bucket")
+    backend = LocalBackend(folder / "bucket")
+    sessions = stored_sessions(backend, folder / "cache")
     yield Asker(app_of(backend, entries=[entry_of()], sessions=sessions))
     sessions.close()
 
