@@ -6,7 +6,7 @@ labels are bounded and all there from the start. docs/operations.md tells when t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 
@@ -34,17 +34,10 @@ class ServerMetrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._requests = Counter(
-            f"{PREFIX}requests",
-            "Requests answered.",
-            ("route", "status"),
-            registry=self.registry,
+            f"{PREFIX}requests", "Requests answered.", ("route", "status"), registry=self.registry
         )
-        self._request_seconds = Histogram(
-            f"{PREFIX}request_seconds",
-            "Time until the response was made (streamed bodies: until it began).",
-            ("route",),
-            buckets=REQUEST_S,
-            registry=self.registry,
+        self._request_seconds = self._seconds(
+            "request", "Time until the response was made, or began.", REQUEST_S, ("route",)
         )
         self._opening_seconds = self._seconds(
             "session_opening", "Time to open a session that was not open.", OPENING_S
@@ -63,16 +56,10 @@ class ServerMetrics:
         )
         self._compiles = self._counter("compiles", "Compiles.", "outcome", CompileOutcome)
         self._skipped = self._counter(
-            "compiled_skipped",
-            "Events and lines of event logs that compiles left out.",
-            "reason",
-            (*SkipReason, *LineSkip),
+            "compiled_skipped", "Events and log lines left out.", "reason", (*SkipReason, *LineSkip)
         )
         self._damaged = self._counter(
-            "compiled_damaged",
-            "Places of stored sessions that compiles could not read.",
-            "reason",
-            DamageReason,
+            "compiled_damaged", "Places that could not be read.", "reason", DamageReason
         )
 
     def request(
@@ -128,9 +115,11 @@ class ServerMetrics:
             counter.labels(value)
         return counter
 
-    def _seconds(self, name: str, help_text: str, buckets: tuple[float, ...]) -> Histogram:
+    def _seconds(
+        self, name: str, help_text: str, buckets: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
         return Histogram(
-            f"{PREFIX}{name}_seconds", help_text, buckets=buckets, registry=self.registry
+            f"{PREFIX}{name}_seconds", help_text, labels, buckets=buckets, registry=self.registry
         )
 
 

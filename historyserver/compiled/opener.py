@@ -12,7 +12,7 @@ from urllib.parse import quote
 from historyserver.compiled.meta import Meta, MetaError, meta_from_rows
 from historyserver.compiled.schema import SCHEMA_VERSION
 
-CACHE_KIB = 2048
+CACHE_KIB = 1024
 """Of SQLite's own page cache per connection: little, since the kernel has the pages too."""
 STRINGS_KEPT = 50_000
 """Dictionary entries that one open session keeps in memory."""

@@ -61,22 +61,21 @@ def compile_session(
     workers, partitions = _processes(source, workers)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as name, no_gc():
         folder = Path(name)
-        unfinished = folder / "compiled"
-        with (
-            start_pool(
-                backend, folder, workers=workers, partitions=partitions, forked=forked
-            ) as pool,
-            contextlib.closing(CompiledWriter(unfinished)) as writer,
-        ):
-            made = _Compile(backend, source, pool, writer).run(folder, partitions)
-            meta = msgspec.structs.replace(
-                made,
-                compiled_ms=time.time_ns() // 1_000_000,
-                compile_duration_ms=int((time.monotonic() - started_s) * 1000),
-            )
+        pooled = start_pool(backend, folder, workers=workers, partitions=partitions, forked=forked)
+        with pooled as pool, contextlib.closing(CompiledWriter(folder / "compiled")) as writer:
+            facts = _Compile(backend, source, pool, writer).run(folder, partitions)
+            meta = _timed(facts, started_s)
             writer.finish(meta)
-        unfinished.replace(path)
+        writer.path.replace(path)
     return meta
+
+
+def _timed(meta: Meta, started_s: float) -> Meta:
+    return msgspec.structs.replace(
+        meta,
+        compiled_ms=time.time_ns() // 1_000_000,
+        compile_duration_ms=int((time.monotonic() - started_s) * 1000),
+    )
 
 
 def _processes(source: SessionSource, workers: int) -> tuple[int, int]:

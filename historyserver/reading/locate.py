@@ -44,26 +44,31 @@ def locate(
         NotFoundError: nothing of this session is stored, not even a marker.
 
     """
-    damage = DamageLog()
+    damage, listing = DamageLog(), Listing()
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     trees = [list_ours(backend, ref, root=root, damage=damage) for root in roots]
     ours = next((tree for tree in trees if tree.found), None)
     known = _with_owner(ref, ours)
-    listing, found = Listing(), dict[Generation, int]()
     for root in roots:
         listing.join(list_kuberay(backend, known, root=root, damage=damage))
-        if ours is None:
-            found |= markers(backend, known, root=root)
     if ours is None:
+        found = _markers(backend, known, roots)
         if not listing.marks and not found:
             raise NotFoundError(f"{ref.namespace}/{ref.name}/{ref.session}: no such session")
         generation = generation_of(listing, found)
         verdict = _kuberay_verdict(listing, found, now_ms=now_ms, windows_ms=(fresh_ms, quiet_ms))
     else:
         listing.join(ours.listing)
-        generation = Generation.OURS
-        verdict = ours.verdict(now_ms=now_ms, fresh_ms=fresh_ms)
+        generation, verdict = Generation.OURS, ours.verdict(now_ms=now_ms, fresh_ms=fresh_ms)
     return _source(known, listing, ours, generation=generation, verdict=verdict, damage=damage)
+
+
+def _markers(backend: Backend, ref: SessionRef, roots: Sequence[str]) -> dict[Generation, int]:
+    """The time of each generation's marker."""
+    found: dict[Generation, int] = {}
+    for root in roots:
+        found |= markers(backend, ref, root=root)
+    return found
 
 
 def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:

@@ -11,7 +11,8 @@ from historyserver.sessions.errors import (
     SessionError,
     SessionNotFoundError,
 )
-from historyserver.sessions.preparing import CompileLimits, SessionPreparer
+from historyserver.sessions.making import CompileLimits
+from historyserver.sessions.preparing import SessionPreparer
 from historyserver.sessions.session import OpenSession
 from historyserver.sessions.sessions import Sessions
 from historyserver.sessions.watching import SessionWatch

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +18,6 @@ from typing import Protocol
 from historyserver.compiled.cache import CompiledCache, cache_key
 from historyserver.compiled.opener import BrokenFileError, CompiledSession
 from historyserver.compiled.schema import SCHEMA_VERSION
-from historyserver.compiling.apart import compile_apart
-from historyserver.compiling.processes import CompileTimeoutError, WorkerDiedError
 from historyserver.compiling.stored import Fetched, fetch, store
 from historyserver.folding.session_state import SessionState
 from historyserver.reading.frames import SourceChangedError
@@ -32,8 +29,9 @@ from historyserver.sessions.errors import (
     SessionNotFoundError,
 )
 from historyserver.sessions.failures import FAILED_REST_S, KEPT, Failures
+from historyserver.sessions.making import CompileLimits, SessionMaker
 from historyserver.sessions.session import OpenSession
-from historyserver.sessions.watching import CompileOutcome, SessionWatch
+from historyserver.sessions.watching import SessionWatch
 from storage.backend import Backend, NotFoundError, StorageError
 from storage.layout import SessionRef, compiled_key
 
@@ -46,8 +44,6 @@ UNSETTLED_RECHECK_S = 60.0
 """And one that is over, but may still get data."""
 
 _ATTEMPTS = 3
-_COMPILES = 1
-"""Compiles at once, over all processes that share a cache folder: each uses all processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +75,6 @@ class Preparer(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompileLimits:
-    """What compiling and its results may take."""
-
-    cache_bytes: int
-    """Of compiled files in the local cache."""
-    workers: int
-    """Processes of one compile."""
-    timeout_s: float
-    """How long one compile may take."""
-
-
 class SessionPreparer:
     """The `Preparer` of the server. Safe to use from any thread."""
 
@@ -116,9 +100,10 @@ class SessionPreparer:
         self._backend = backend
         self._cache_dir = cache_dir
         self._limits = limits
-        self._watch = watch
+        self._maker = SessionMaker(
+            backend, limits=limits, watch=watch, failures=Failures(monotonic_s)
+        )
         self._monotonic_s = monotonic_s
-        self._failures = Failures(monotonic_s)
         self._distrusted: dict[str, float] = {}
         self._background = ThreadPoolExecutor(2, thread_name_prefix="storing")
 
@@ -195,62 +180,11 @@ class SessionPreparer:
                     return compiled
             is_damaged = fetched is not Fetched.ABSENT
         unfinished.unlink(missing_ok=True)
-        compiled = self._make(cache, source, key, unfinished)
+        compiled = self._maker.make(cache, source, key, unfinished)
         if source.state != SessionState.RUNNING:
             with contextlib.suppress(RuntimeError):  # this server stops: another one stores it
                 self._background.submit(self._store, stored_key, compiled, replace=is_damaged)
         return compiled
-
-    def _make(
-        self, cache: CompiledCache, source: SessionSource, key: str, unfinished: Path
-    ) -> CompiledSession:
-        """Compile, and remember what cannot be."""
-        self._failures.check(source.fingerprint)
-        try:
-            with cache.slot(_COMPILES):
-                self._compile(source, unfinished)
-            compiled = cache.add(key, unfinished)
-        except (StorageError, OSError):
-            raise
-        except Exception as error:
-            broken = _broken(source.session.session, error)
-            fields = {"session": source.session.session, "reason": broken.reason.value}
-            log.exception("a session could not be compiled", extra=fields)
-            self._failures.add(source.fingerprint, broken)
-            raise broken from error
-        self._failures.forget(source.fingerprint)
-        return compiled
-
-    def _compile(self, source: SessionSource, unfinished: Path) -> None:
-        """Compile, and tell how it went."""
-        limits, began_s = self._limits, time.monotonic()
-        outcome, meta = CompileOutcome.BROKEN, None
-        try:
-            meta = compile_apart(
-                self._backend,
-                source,
-                unfinished,
-                workers=limits.workers,
-                timeout_s=limits.timeout_s,
-            )
-            outcome = CompileOutcome.MADE
-        except SourceChangedError:
-            outcome = CompileOutcome.SOURCE_CHANGED
-            raise
-        except StorageError:
-            outcome = CompileOutcome.STORAGE_FAILED
-            raise
-        finally:
-            seconds = time.monotonic() - began_s
-            self._watch.compiled(outcome, seconds, meta)
-            fields = {
-                "session": source.session.session,
-                "state": source.state,
-                "state_reason": source.reason,
-                "outcome": outcome.value,
-                "seconds": round(seconds, 2),
-            }
-            log.info("compiled", extra=fields)
 
     def _store(self, key: str, compiled: CompiledSession, *, replace: bool) -> None:
         """Store back for other replicas; one that may not write still serves."""
@@ -280,26 +214,3 @@ def _accept(
     compiled.close()
     cache.remove(compiled.path)
     return None
-
-
-def _broken(session: str, error: Exception) -> SessionBrokenError:
-    """Why a compile failed, for the reader."""
-    if isinstance(error, WorkerDiedError):
-        return SessionBrokenError(
-            BrokenReason.COMPILE_DIED, f"preparing the session {session} failed: {error}"
-        )
-    if isinstance(error, CompileTimeoutError):
-        return SessionBrokenError(
-            BrokenReason.COMPILE_TIMED_OUT,
-            f"preparing the session {session} was given up: {error} (see --compile-timeout)",
-        )
-    if isinstance(error, BrokenFileError):
-        return SessionBrokenError(
-            BrokenReason.BAD_FILE, f"the compiled session cannot be opened: {error}"
-        )
-    if isinstance(error, sqlite3.OperationalError) and "full" in str(error):
-        return SessionBrokenError(BrokenReason.NO_SPACE, "the session cache is full")
-    return SessionBrokenError(
-        BrokenReason.COMPILE_FAILED,
-        f"preparing the session {session} failed ({type(error).__name__}); the log has the reason",
-    )

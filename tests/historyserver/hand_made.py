@@ -259,7 +259,7 @@ def app_of(
     ui: Path | None = None,
     policy: Policy | None = None,
     sessions: Sessions | None = None,
-    open_timeout_s: float = 5.0,
+    open_timeout_s: float = 20.0,
     metrics: ServerMetrics | None = None,
 ) -> WebApp:
     """The whole web app over given sessions."""

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import historyserver.sessions.preparing as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.processes import WorkerDiedError
@@ -23,6 +22,8 @@ from historyserver.sessions import (
     SessionBrokenError,
     SessionNotFoundError,
     Sessions,
+    making,
+    preparing,
 )
 from storage.backend import Backend, DeniedError
 from storage.layout import SessionRef, compiled_prefix, event_key
@@ -58,7 +59,7 @@ class Compiles:
 def compiles(monkeypatch: pytest.MonkeyPatch) -> Compiles:
     """Watches what is compiled."""
     found = Compiles()
-    monkeypatch.setattr(module, "compile_apart", found)
+    monkeypatch.setattr(making, "compile_apart", found)
     return found
 
 
@@ -198,7 +199,7 @@ def test_read_only_storage_still_serves(
     def denied(*_: object, **__: object) -> None:
         raise DeniedError("read-only")
 
-    monkeypatch.setattr(module, "store", denied)
+    monkeypatch.setattr(preparing, "store", denied)
     assert count(sessions.open(REF)) == 17
     sessions.close()
     assert stored(samples) == []
@@ -216,7 +217,7 @@ def test_a_running_session_is_renewed_when_it_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At most every ten seconds; readers keep what is open meanwhile; nothing is stored."""
-    monkeypatch.setattr(module, "locate", lambda *args: _running(locate(*args)))
+    monkeypatch.setattr(preparing, "locate", lambda *args: _running(locate(*args)))
     first = sessions.open(REF)
     node = "24f17727caa70f5f337c6577c934be477927e238a13410c79dd84a73"
     key = event_key(REF, node, ("job_events", "03000000"), 1_796_075_250 * 10**9, gzip=False)

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import historyserver.sessions.preparing as module
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.processes import CompileTimeoutError, WorkerDiedError
 from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
-from historyserver.sessions import BrokenReason, SessionBrokenError, Sessions
+from historyserver.sessions import BrokenReason, SessionBrokenError, Sessions, making, preparing
 from storage.backend import UnavailableError, read_all
 from storage.layout import compiled_prefix
 from storage.local.backend import LocalBackend
@@ -128,7 +127,7 @@ def test_a_session_that_keeps_failing_rests(
 ) -> None:
     """Tried again at once, then once a minute, and well again when the cause is gone."""
     failing = Failing(error)
-    monkeypatch.setattr(module, "compile_apart", failing)
+    monkeypatch.setattr(making, "compile_apart", failing)
     for attempts in (1, 2, 2, 2):
         with pytest.raises(SessionBrokenError) as caught:
             sessions.open(REF)
@@ -155,7 +154,7 @@ def test_what_a_killed_compile_left_is_removed(
     sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half-made files and folders do not wait for somebody who opens the session again."""
-    monkeypatch.setattr(module, "compile_apart", _killed)
+    monkeypatch.setattr(making, "compile_apart", _killed)
     with pytest.raises(SessionBrokenError):
         sessions.open(REF)
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["locks"]
@@ -165,7 +164,7 @@ def test_a_compile_that_takes_too_long_is_given_up(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader is told which setting it is."""
-    monkeypatch.setattr(module, "compile_apart", Failing(CompileTimeoutError("over 900 s")))
+    monkeypatch.setattr(making, "compile_apart", Failing(CompileTimeoutError("over 900 s")))
     with pytest.raises(SessionBrokenError, match=r"over 900 s.*--compile-timeout") as caught:
         sessions.open(REF)
     assert caught.value.reason is BrokenReason.COMPILE_TIMED_OUT
@@ -176,7 +175,7 @@ def test_a_session_that_changes_while_it_is_read_is_located_again(
 ) -> None:
     """A live segment that went into a final object is no missing session."""
     failing = Failing(SourceChangedError("a segment is gone"))
-    monkeypatch.setattr(module, "compile_apart", failing)
+    monkeypatch.setattr(making, "compile_apart", failing)
     with pytest.raises(SessionBrokenError) as caught:
         sessions.open(REF)
     assert caught.value.reason is BrokenReason.KEEPS_CHANGING
@@ -187,7 +186,7 @@ def test_a_session_that_changes_while_it_is_read_is_located_again(
             failing.error = None
         return locate(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "locate", heal)
+    monkeypatch.setattr(preparing, "locate", heal)
     assert count(sessions.open(REF)) == 17
     assert failing.number == 5
 
@@ -196,10 +195,10 @@ def test_a_renewal_that_fails_keeps_what_is_open(
     sessions: Sessions, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers of a running session do not lose it to a store that fails for a while."""
-    monkeypatch.setattr(module, "locate", lambda *a: replace(locate(*a), state="running"))
+    monkeypatch.setattr(preparing, "locate", lambda *a: replace(locate(*a), state="running"))
     first = sessions.open(REF)
     clock.now_s = 11
-    monkeypatch.setattr(module, "locate", Failing(UnavailableError("the bucket is away")))
+    monkeypatch.setattr(preparing, "locate", Failing(UnavailableError("the bucket is away")))
     assert sessions.open(REF) is first
     assert sessions.peek(REF) is first
 
