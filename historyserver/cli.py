@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from historyserver.fetch_ui import FetchError, fetch_ui
+from historyserver.dashboard.fetching import FetchError, fetch_ui
 from historyserver.settings import (
     KUBERAY_OPTIONS,
     SERVER_OPTIONS,
@@ -68,9 +68,11 @@ def _serve(arguments: list[str], env: Mapping[str, str]) -> int:
     logs.set_up(level=settings.log_level, style=settings.log_format)
     backend = open_backend(settings.storage)
     # Imported late: `--help` and the other commands need no web server.
-    from historyserver.serving import Server, make_app  # noqa: PLC0415
+    from historyserver.compiled.cache import CompiledCache  # noqa: PLC0415
+    from historyserver.web.serving import Server, make_app  # noqa: PLC0415
 
     _prepare_cache(settings)
+    CompiledCache(settings.cache_dir, max_bytes=settings.cache_size_bytes).sweep()
     Server(settings, lambda: make_app(settings, backend)).run()
     return 0
 
@@ -95,7 +97,7 @@ def _compile(arguments: list[str], env: Mapping[str, str]) -> int:
     logs.set_up(level="warning", style="auto")
     settings = read_settings(arguments, env)
     backend = open_backend(settings.storage)
-    from historyserver.precompiling import precompile  # noqa: PLC0415
+    from historyserver.sessions.precompiling import precompile  # noqa: PLC0415
 
     print(json.dumps(precompile(settings, backend, named[0])))
     return 0

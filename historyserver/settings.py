@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from storage.program.logs import LOG_OPTIONS
-from storage.program.option_values import boolean, duration_s, integer, size_bytes, text
+from storage.program.option_values import boolean, duration_s, integer, port, size_bytes, text
 from storage.program.options import Option, OptionError, load
 from storage.settings import STORAGE_OPTIONS
 
-_log = logging.getLogger("historyserver")
+log = logging.getLogger(__name__)
 
 SERVER_OPTIONS: tuple[Option, ...] = (
     *STORAGE_OPTIONS,
@@ -30,7 +30,7 @@ SERVER_OPTIONS: tuple[Option, ...] = (
         "port",
         default="8080",
         help="Port to listen on; 0 takes a free one and logs it.",
-        parse=integer(0, 65535),
+        parse=port,
         env=("HISTORY_SERVER_PORT",),
     ),
     Option(
@@ -78,6 +78,14 @@ SERVER_OPTIONS: tuple[Option, ...] = (
         help="Processes that compile one session.",
         parse=integer(1, 64),
         env=("HISTORY_SERVER_COMPILE_WORKERS",),
+    ),
+    Option(
+        "compile-timeout",
+        default="15m",
+        help="How long compiling one session may take; then it is given up, and readers are "
+        "told so.",
+        parse=duration_s,
+        env=("HISTORY_SERVER_COMPILE_TIMEOUT",),
     ),
     Option(
         "open-timeout",
@@ -142,23 +150,27 @@ KUBERAY_OPTIONS: tuple[Option, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the server runs with. `storage` holds the values for `storage.settings`."""
+    """What the server runs with; defaults are in the table above.
+
+    `storage` holds the values for `storage.settings`.
+    """
 
     storage: Mapping[str, Any]
-    listen_address: str = "127.0.0.1"
-    port: int = 8080
-    auth: str | None = None
-    dashboard_dir: Path = Path("/dashboard")
+    listen_address: str
+    port: int
+    auth: str | None
+    dashboard_dir: Path
     cache_dir: Path
-    cache_size_bytes: int = 10 << 30
-    answer_cache_bytes: int = 32 << 20
-    compile_workers: int = 2
-    open_timeout_s: float = 20.0
-    workers: int = 1
-    threads: int = 32
-    stop_timeout_s: float = 10.0
-    log_level: str = "info"
-    log_format: str = "auto"
+    cache_size_bytes: int
+    answer_cache_bytes: int
+    compile_workers: int
+    compile_timeout_s: float
+    open_timeout_s: float
+    workers: int
+    threads: int
+    stop_timeout_s: float
+    log_level: str
+    log_format: str
 
 
 def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
@@ -166,7 +178,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
     values = load((*SERVER_OPTIONS, *KUBERAY_OPTIONS), argv=argv, env=env)
     for option in KUBERAY_OPTIONS:
         if values[option.name.replace("-", "_")] is not None:
-            _log.warning("--%s has no effect in this server", option.name)
+            log.warning("a setting has no effect in this server", extra={"setting": option.name})
     settings = Settings(
         storage=values,
         listen_address=values["listen_address"],
@@ -177,6 +189,7 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
         cache_size_bytes=values["cache_size"],
         answer_cache_bytes=values["answer_cache_size"],
         compile_workers=values["compile_workers"],
+        compile_timeout_s=values["compile_timeout"],
         open_timeout_s=values["open_timeout"],
         workers=values["workers"],
         threads=values["threads"],

@@ -1,10 +1,10 @@
 """Who may read what; every route passes here.
 
-`historyserver.request_cycle` asks the policy before every request. There is one policy now,
+`web.request_cycle` asks the policy before every request. There is one policy now,
 `OpenPolicy`; a later one (tokens, OIDC, namespaces) takes its place without any route knowing. A
 response whose request was not asked about is never sent: it becomes an error.
 
-Imports nothing of the server but the selection, and no web framework.
+`web` calls it. Imports nothing of the server but the selection, and no web framework.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from __future__ import annotations
 from historyserver.access.policy import (
     AccessRequest,
     Decision,
-    DenyPolicy,
     OpenPolicy,
     Policy,
     Purpose,
 )
 
-__all__ = ["AccessRequest", "Decision", "DenyPolicy", "OpenPolicy", "Policy", "Purpose"]
+__all__ = ["AccessRequest", "Decision", "OpenPolicy", "Policy", "Purpose"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from historyserver.selection import Selection
+from historyserver.http.selection import Selection
 
 
 class Purpose(Enum):
@@ -15,16 +15,20 @@ class Purpose(Enum):
     PROBE = "probe"
     """Health and metrics of this server."""
     PAGE = "page"
-    """Our pages and static files; no session's data beyond the list."""
+    """Our static files and messages; no session's data."""
     LIST = "list"
     """Which sessions there are."""
     SESSION = "session"
-    """Data of one session."""
+    """Data of one session: its answers, its files and the page of its facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """Who asks for what."""
+    """Who asks for what.
+
+    `selection` is the session that the request means, if any: where the address names one, that
+    one, whatever cookies or headers say.
+    """
 
     purpose: Purpose
     method: str
@@ -55,11 +59,3 @@ class OpenPolicy:
         """Allow."""
         del request
         return Decision(allowed=True)
-
-
-class DenyPolicy:
-    """Nobody reads anything: what shows in tests that no route is outside of the guard."""
-
-    def decide(self, request: AccessRequest) -> Decision:
-        """Refuse."""
-        return Decision(allowed=False, reason=f"{request.purpose.value} is not open to you")

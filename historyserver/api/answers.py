@@ -17,7 +17,8 @@ import flask
 import msgspec
 
 from historyserver.api.errors import ErrorCode, error_body
-from historyserver.bodies import BodyCache, StoredBody
+from historyserver.http.answer_cache import AnswerOutcome, BodyCache, StoredBody
+from historyserver.http.conditions import accepts_gzip, is_fresh
 
 COMPRESS_FROM_BYTES = 1024
 """Below this a gzip header and the time cost more than they save."""
@@ -81,17 +82,16 @@ def etag_of(etag_base: str, path: str, query: Iterable[tuple[str, str]]) -> str:
 
 def recall(cache: BodyCache, *, etag: str, request: flask.Request) -> flask.Response | None:
     """Answer from the ETag alone (304) or from memory; None when it must be made."""
-    asked = request.headers.get("If-None-Match", "")
-    if etag in {part.strip() for part in asked.split(",")} or asked.strip() == "*":
-        flask.g.cache_outcome = "not_modified"
+    if is_fresh(etag, request):
+        flask.g.answer_outcome = AnswerOutcome.NOT_MODIFIED
         response = flask.Response(status=304)
         response.headers.pop("Content-Type", None)
         return response
     stored = cache.get((etag, accepts_gzip(request)))
     if stored is None:
-        flask.g.cache_outcome = "made"
+        flask.g.answer_outcome = AnswerOutcome.MADE
         return None
-    flask.g.cache_outcome = "remembered"
+    flask.g.answer_outcome = AnswerOutcome.REMEMBERED
     response = flask.Response(stored.body)
     for name, value in stored.headers:
         response.headers[name] = value
@@ -110,8 +110,7 @@ def finish(
         response.headers["ETag"] = etag
     if response.status_code == 304 or request.method == "HEAD":
         return response
-    fresh = getattr(flask.g, "cache_outcome", "") != "remembered"
-    if not fresh:
+    if flask.g.get("answer_outcome") is AnswerOutcome.REMEMBERED:
         return response
     compressed = accepts_gzip(request)
     if compressed:
@@ -121,11 +120,6 @@ def finish(
         headers = tuple((k, v) for k, v in response.headers.items() if k in kept)
         cache.put((etag, compressed), StoredBody(response.get_data(), headers))
     return response
-
-
-def accepts_gzip(request: flask.Request) -> bool:
-    """Whether the client takes gzip (any quality but 0)."""
-    return request.accept_encodings["gzip"] > 0
 
 
 def _compress(response: flask.Response) -> None:

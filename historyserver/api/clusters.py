@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 import flask
+from werkzeug.exceptions import NotFound
 
 from historyserver.api.answers import answer
+from historyserver.api.routing import ApiParts, server_routes
 from historyserver.catalogue import SessionEntry
-from historyserver.selection import Selection, cookies_for, parse_enter, with_session
+from historyserver.http.current import selected
+from historyserver.http.links import session_path
+from historyserver.http.selection import cookies_for, with_session
 
-blueprint = flask.Blueprint("clusters", __name__)
-
-SESSIONS = "rayhistory.sessions"
-"""`app.extensions` key: a callable that lists all sessions, the newest first."""
-FIND = "rayhistory.find"
-"""`app.extensions` key: a callable from Selection to SessionEntry; raises when there is none."""
+routes = server_routes("clusters")
 
 
-@blueprint.get("/clusters")
-def clusters() -> flask.Response:
+@routes.get("/clusters")
+def clusters(parts: ApiParts) -> flask.Response:
     """All sessions as a bare array, with KubeRay's fields and a few of ours."""
-    sessions = cast("Callable[[], list[SessionEntry]]", flask.current_app.extensions[SESSIONS])
-    return answer([_as_kuberay(entry) for entry in sessions()])
+    return answer([_as_kuberay(entry) for entry in parts.list_sessions()])
 
 
-@blueprint.get("/enter_cluster/<path:chosen>")
-def enter_cluster(chosen: str) -> flask.Response:
+@routes.get("/enter_cluster/<path:chosen>")
+def enter_cluster(parts: ApiParts, chosen: str) -> flask.Response:
     """Choose a session by cookies. Never a redirect: Ray's proxy would follow it and lose them."""
-    selection = parse_enter(chosen.rstrip("/").split("/"))
-    find = cast("Callable[[Selection], SessionEntry]", flask.current_app.extensions[FIND])
-    entry = find(selection)
+    del chosen  # it is the selection, which access was asked about
+    selection = selected()
+    if selection is None:
+        raise NotFound
+    entry = parts.find(selection)
     ref = entry.ref
     concrete = with_session(selection, ref.session)
     response = answer(
@@ -66,7 +65,7 @@ def _as_kuberay(entry: SessionEntry) -> dict[str, Any]:
         "state": entry.state.value,
         "endTimeStamp": entry.end_ms // 1000 if entry.end_ms else None,
         "sizeBytes": entry.size_bytes,
-        "link": f"/s/{ref.namespace}/{ref.kind}/{ref.name}/{ref.session}/",
+        "link": f"/{session_path(ref)}",
     }
     if ref.owner_kind:
         row |= {"ownerKind": ref.owner_kind, "ownerName": ref.owner_name}

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import flask
 
-from historyserver.api import current_session
 from historyserver.api.answers import answer
+from historyserver.api.routing import session_routes
 from historyserver.queries import snapshots
+from historyserver.sessions import OpenSession
 from storage import endpoints
 
-blueprint = flask.Blueprint("data", __name__)
+routes = session_routes("data")
 
 
-@blueprint.get("/api/data/datasets/<job_id>")
-def datasets(job_id: str) -> flask.Response:
+@routes.get("/api/data/datasets/<job_id>")
+def datasets(session: OpenSession, job_id: str) -> flask.Response:
     """The stored answer; no datasets when the job used none."""
-    stored = snapshots.whole(current_session().compiled, endpoints.datasets(job_id))
+    stored = snapshots.whole(session.compiled, endpoints.datasets(job_id))
     return answer(stored or {"datasets": []})

@@ -65,6 +65,15 @@ class NotKeptError(ApiError):
         super().__init__(ErrorCode.NOT_KEPT, message)
 
 
+class ReadOnlyError(ApiError):
+    """The request would change something."""
+
+    def __init__(self, message: str = "use GET or HEAD", *, status: int = 405) -> None:
+        super().__init__(
+            ErrorCode.READ_ONLY, f"stored sessions are read-only: {message}", status=status
+        )
+
+
 def error_body(code: ErrorCode, message: str) -> dict[str, Any]:
     """The one shape of every JSON error."""
     return {

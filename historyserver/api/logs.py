@@ -10,19 +10,19 @@ from urllib.parse import quote
 import flask
 import msgspec
 
-from historyserver.api import current_session
 from historyserver.api.answers import answer
 from historyserver.api.errors import BadRequestError, NotKeptError, UnknownEntityError
 from historyserver.api.log_reading import ReadRange, all_of, last_lines, without_ansi
+from historyserver.api.routing import session_routes
 from historyserver.queries import log_files, log_targets
 from historyserver.queries.log_files import LogNameError
 from historyserver.queries.log_targets import LogTarget, TargetNotFoundError
 from historyserver.reading.frames import SourceChangedError
-from historyserver.reading.logs import read_log
+from historyserver.reading.logs import covered, read_log
 from historyserver.reading.source import LogPart
 from historyserver.sessions import OpenSession
 
-blueprint = flask.Blueprint("logs", __name__)
+routes = session_routes("logs")
 
 DEFAULT_LINES = 1000
 """As Ray: without `lines` (or with 0) the last thousand."""
@@ -53,10 +53,9 @@ class LogQuery:
     download_name: str
 
 
-@blueprint.get("/api/v0/logs")
-def list_logs() -> flask.Response:
+@routes.get("/api/v0/logs")
+def list_logs(session: OpenSession) -> flask.Response:
     """The names of a node's log files, in Ray's groups."""
-    session = current_session()
     node_id = _node(session, flask.request.args.get("node_id"), flask.request.args.get("node_ip"))
     try:
         names = log_files.list_names(
@@ -69,11 +68,10 @@ def list_logs() -> flask.Response:
     )
 
 
-@blueprint.get("/api/v0/logs/file")
-def log_file() -> flask.Response:
+@routes.get("/api/v0/logs/file")
+def log_file(session: OpenSession) -> flask.Response:
     """The text of a log: the last lines, or all with `lines=-1`."""
     query = _parse_query()
-    session = current_session()
     target = _target(session, query)
     read, missing_bytes = _reader(session, target)
     if query.lines < 0:
@@ -91,18 +89,17 @@ def log_file() -> flask.Response:
     return answer(_with_first_chunk(chunks, session), content_type=TEXT, headers=headers)
 
 
-@blueprint.get("/api/v0/logs/stream")
-def log_stream() -> flask.Response:
+@routes.get("/api/v0/logs/stream")
+def log_stream(_session: OpenSession) -> flask.Response:
     """Following a log needs a running cluster."""
     raise NotKeptError(
         "following a log needs the running cluster; the stored log is at /api/v0/logs/file"
     )
 
 
-@blueprint.get("/api/jobs/<submission_id>/logs")
-def job_logs(submission_id: str) -> flask.Response:
+@routes.get("/api/jobs/<submission_id>/logs")
+def job_logs(session: OpenSession, submission_id: str) -> flask.Response:
     """What the driver of a submitted job printed, as `ray job logs` wants it."""
-    session = current_session()
     try:
         target = log_targets.of_submission(session.compiled, submission_id=submission_id)
     except TargetNotFoundError as error:
@@ -205,10 +202,7 @@ def _node(session: OpenSession, node_id: str | None, node_ip: str | None) -> str
 def _reader(session: OpenSession, target: LogTarget) -> tuple[ReadRange, int]:
     """How to read the file, and how many bytes of the wanted range were never stored."""
     parts = tuple(_parts.decode(target.file.parts))
-    stored = sum(
-        max(0, min(p.log_start + p.log_length, target.end) - max(p.log_start, target.start))
-        for p in parts
-    )
+    stored = sum(end - start for start, end in covered(parts, target.start, target.end))
     backend = session.backend
 
     def read(start: int, end: int) -> Iterator[bytes]:
@@ -235,7 +229,7 @@ def _told_when_gone(session: OpenSession) -> Iterator[None]:
     try:
         yield
     except SourceChangedError as error:
-        if session.compiled.meta.state == "running":
+        if session.compiled.meta.is_running:
             raise
         raise UnknownEntityError("this log was removed from the storage") from error
 

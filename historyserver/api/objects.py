@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import flask
 
-from historyserver.api import current_session
 from historyserver.api.answers import answer
-from historyserver.api.arguments import request_arguments
+from historyserver.api.routing import request_arguments, session_routes
 from historyserver.queries import objects
 from historyserver.queries.options import filters_of, list_options
+from historyserver.sessions import OpenSession
 
-blueprint = flask.Blueprint("objects", __name__)
+routes = session_routes("objects")
 
 
-@blueprint.get("/api/v0/objects")
-def list_objects() -> flask.Response:
+@routes.get("/api/v0/objects")
+def list_objects(session: OpenSession) -> flask.Response:
     """References to objects, filtered."""
     options = list_options(request_arguments())
-    return answer(objects.list_objects(current_session().compiled, options))
+    return answer(objects.list_objects(session.compiled, options))
 
 
-@blueprint.get("/api/v0/objects/summarize")
-def summarize_objects() -> flask.Response:
+@routes.get("/api/v0/objects/summarize")
+def summarize_objects(session: OpenSession) -> flask.Response:
     """Counts and sizes of objects by call site."""
     filters = filters_of(request_arguments())
-    return answer(objects.summarize_objects(current_session().compiled, filters))
+    return answer(objects.summarize_objects(session.compiled, filters))

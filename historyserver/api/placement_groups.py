@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import flask
 
-from historyserver.api import current_session
 from historyserver.api.answers import answer
-from historyserver.api.arguments import request_arguments
+from historyserver.api.routing import request_arguments, session_routes
 from historyserver.queries import placement_groups
 from historyserver.queries.options import list_options
+from historyserver.sessions import OpenSession
 
-blueprint = flask.Blueprint("placement_groups", __name__)
+routes = session_routes("placement_groups")
 
 
-@blueprint.get("/api/v0/placement_groups")
-def list_placement_groups() -> flask.Response:
+@routes.get("/api/v0/placement_groups")
+def list_placement_groups(session: OpenSession) -> flask.Response:
     """Placement groups, filtered."""
     options = list_options(request_arguments())
-    return answer(placement_groups.list_placement_groups(current_session().compiled, options))
+    return answer(placement_groups.list_placement_groups(session.compiled, options))

@@ -2,66 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
 import flask
 
 from historyserver.api.answers import answer
 from historyserver.api.errors import ApiError, ErrorCode
+from historyserver.api.routing import ApiParts, server_routes
 
-blueprint = flask.Blueprint("probes", __name__)
-
-READY = "rayhistory.ready"
-"""`app.extensions` key: a callable that returns why the server is not ready, or ''."""
-METRICS = "rayhistory.metrics"
-"""`app.extensions` key: a callable that returns the metrics page and its content type."""
+routes = server_routes("probes")
 
 
-@blueprint.get("/healthz")
-@blueprint.get("/livez")
-def live() -> flask.Response:
+@routes.get("/healthz")
+@routes.get("/livez")
+def live(_parts: ApiParts) -> flask.Response:
     """The process answers."""
     return _text("ok")
 
 
-@blueprint.get("/readyz")
-@blueprint.get("/readz")
-def ready() -> flask.Response:
+@routes.get("/readyz")
+@routes.get("/readz")
+def ready(parts: ApiParts) -> flask.Response:
     """Sessions can be listed: the store answers."""
-    check = cast("Callable[[], str]", flask.current_app.extensions[READY])
-    reason = check()
+    reason = parts.why_not_ready()
     if reason:
         raise ApiError(ErrorCode.STORAGE_UNAVAILABLE, reason, status=503)
     return _text("ok")
 
 
-@blueprint.get("/metrics")
-def metrics() -> flask.Response:
+@routes.get("/metrics")
+def metrics(parts: ApiParts) -> flask.Response:
     """Give the server's metrics in Prometheus' text format."""
-    page = cast("Callable[[], tuple[bytes, str]]", flask.current_app.extensions[METRICS])
-    body, content_type = page()
+    body, content_type = parts.metrics_page()
     return answer(body, content_type=content_type, headers={"Cache-Control": "no-store"})
 
 
-@blueprint.get("/api/authentication_mode")
-def authentication_mode() -> flask.Response:
+@routes.get("/api/authentication_mode")
+def authentication_mode(_parts: ApiParts) -> flask.Response:
     """Ray's own token dialog stays shut: who may read is this server's matter."""
     return answer({"authentication_mode": "disabled"})
 
 
-@blueprint.post("/api/authenticate")
-def authenticate() -> flask.Response:
+@routes.post("/api/authenticate")
+def authenticate(_parts: ApiParts) -> flask.Response:
     """As Ray with authentication disabled."""
     raise ApiError(
         ErrorCode.FORBIDDEN, "Unauthorized: Token authentication is not enabled", status=401
     )
 
 
-@blueprint.get("/api/gcs_healthz")
-@blueprint.get("/api/healthz")
-@blueprint.get("/api/local_raylet_healthz")
-def ray_health() -> flask.Response:
+@routes.get("/api/gcs_healthz")
+@routes.get("/api/healthz")
+@routes.get("/api/local_raylet_healthz")
+def ray_health(_parts: ApiParts) -> flask.Response:
     """A stored session has no running GCS or raylet, and must not look as if it had."""
     raise ApiError(
         ErrorCode.NOT_KEPT,

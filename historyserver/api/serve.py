@@ -6,12 +6,13 @@ from typing import Any
 
 import flask
 
-from historyserver.api import current_session
 from historyserver.api.answers import answer
+from historyserver.api.routing import session_routes
 from historyserver.queries import snapshots
+from historyserver.sessions import OpenSession
 from storage import endpoints
 
-blueprint = flask.Blueprint("serve", __name__)
+routes = session_routes("serve")
 
 NAMES = (endpoints.SERVE, "/api/serve/applications")
 """Ours, and what KubeRay's key (it drops the last slash) reads back as."""
@@ -25,9 +26,9 @@ UNUSED: dict[str, Any] = {
 """What Ray 2.55 answers while nobody uses Serve."""
 
 
-@blueprint.get("/api/serve/applications/")
-def applications() -> flask.Response:
+@routes.get("/api/serve/applications/")
+def applications(session: OpenSession) -> flask.Response:
     """The stored answer; no applications when Serve was not used."""
-    compiled = current_session().compiled
+    compiled = session.compiled
     stored = (snapshots.whole(compiled, name) for name in NAMES)
     return answer(next((body for body in stored if body), UNUSED))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import flask
 
-from historyserver.api import current_session
 from historyserver.api.answers import answer
+from historyserver.api.routing import session_routes
 from historyserver.queries import snapshots
+from historyserver.sessions import OpenSession
 from storage import endpoints
 
-blueprint = flask.Blueprint("train", __name__)
+routes = session_routes("train")
 
 NAMES = (endpoints.TRAIN, "/api/train/v2/runs")
 
 
-@blueprint.get("/api/train/v2/runs/v1")
-@blueprint.get("/api/train/v2/runs")
-def runs() -> flask.Response:
+@routes.get("/api/train/v2/runs/v1")
+@routes.get("/api/train/v2/runs")
+def runs(session: OpenSession) -> flask.Response:
     """The stored answer; no runs when Train was not used."""
-    compiled = current_session().compiled
+    compiled = session.compiled
     stored = (snapshots.whole(compiled, name) for name in NAMES)
     return answer(next((body for body in stored if body), {"train_runs": []}))

@@ -7,13 +7,11 @@ walked for it. Pages, selection and `sessions` call this package; it knows no HT
 
 from __future__ import annotations
 
-from historyserver.catalogue.catalogue import LATEST, LIVE, Catalogue
+from historyserver.catalogue.catalogue import Catalogue
 from historyserver.catalogue.entry import SessionEntry
 from historyserver.catalogue.paging import Page, PagingError, SortKey, page
 
 __all__ = [
-    "LATEST",
-    "LIVE",
     "Catalogue",
     "Page",
     "PagingError",

@@ -18,9 +18,10 @@ from historyserver.catalogue.discovery import (
     with_data,
 )
 from historyserver.catalogue.entry import SessionEntry, SessionId
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.listing import DEFAULT_ROOTS
 from historyserver.reading.plausible import check_entry
-from historyserver.reading.state import SessionState, StateReason
+from historyserver.reading.state import StateReason
 from storage.backend import (
     Backend,
     IntegrityError,
@@ -35,8 +36,6 @@ from storage.wire import CatalogueEntry, WireError, decode_catalogue_entry
 
 log = logging.getLogger(__name__)
 
-LATEST = "latest"
-LIVE = "live"
 
 CHECK_S = 1.0
 """How long one refresh looks closer at single sessions; newest first, the others next time."""
@@ -94,14 +93,12 @@ class Catalogue:
         self._checks: dict[SessionId, Check] = {}
 
     def sessions(self) -> list[SessionEntry]:
-        """All sessions, newest first."""
+        """All sessions, newest first. Raises `StorageError` when there was never a list."""
         self._renew(max_age_s=self._ttl_s, max_scan_age_s=self._scan_s)
         return list(self._entries or ())
 
-    def find(
-        self, namespace: str, kind: str, name: str, session: str = LATEST
-    ) -> SessionEntry | None:
-        """The session that a request means, or None.
+    def find(self, namespace: str, kind: str, name: str, session: str) -> SessionEntry | None:
+        """The session of this name, or None.
 
         Args:
             namespace: of the cluster. KubeRay's v1.6 stored its "cluster id" in its place,
@@ -109,26 +106,44 @@ class Catalogue:
             kind: `raycluster`, `rayjob` or `rayservice`. A cluster that has an owner answers
                 to its own name too.
             name: of the cluster or the owner.
-            session: a session's name, `latest` (the newest), or `live` (the newest that runs).
+            session: its name.
+
+        Raises `StorageError`.
 
         """
         key = (namespace, kind.lower(), name)
-        if session not in {LATEST, LIVE}:
-            # A known session stays known: requests of an open page never wait for a renewal.
-            found = _choose(self._names.get(key, ()), session)
-            if found is not None:
-                return found
+
+        def named(entries: Sequence[SessionEntry]) -> SessionEntry | None:
+            return next((entry for entry in entries if entry.ref.session == session), None)
+
+        # A known session stays known: requests of an open page never wait for a renewal.
+        return named(self._names.get(key, ())) or self._look_up(key, named)
+
+    def latest(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
+        """The newest session of a cluster or owner. Raises `StorageError`."""
+        key = (namespace, kind.lower(), name)
+        return self._look_up(key, lambda entries: next(iter(entries), None))
+
+    def running(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
+        """The newest session of a cluster or owner that runs. Raises `StorageError`."""
+
+        def runs(entries: Sequence[SessionEntry]) -> SessionEntry | None:
+            return next((one for one in entries if one.state is SessionState.RUNNING), None)
+
+        return self._look_up((namespace, kind.lower(), name), runs)
+
+    def _look_up(
+        self,
+        key: tuple[str, str, str],
+        choose: Callable[[Sequence[SessionEntry]], SessionEntry | None],
+    ) -> SessionEntry | None:
         self._renew(max_age_s=self._ttl_s, max_scan_age_s=self._scan_s)
-        found = _choose(self._names.get(key, ()), session)
+        found = choose(self._names.get(key, ()))
         if found is None:
             # Perhaps it is newer than the list. A wrong name costs one scan in `ttl_s` at most.
             self._renew(max_age_s=self._ttl_s, max_scan_age_s=self._ttl_s)
-            found = _choose(self._names.get(key, ()), session)
+            found = choose(self._names.get(key, ()))
         return found
-
-    def latest(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
-        """The newest session of a cluster or owner."""
-        return self.find(namespace, kind, name, LATEST)
 
     def _renew(self, *, max_age_s: float, max_scan_age_s: float) -> None:
         seen = self._renewals
@@ -245,7 +260,7 @@ class Catalogue:
         wire = self._read.get(key, ("", None))[1]
         check = self._checks.get(key)
         if wire is not None and wire.ended_ms:
-            unclean = wire.state == SessionState.UNCLEAN.value
+            unclean = wire.state == SessionState.UNCLEAN
             state = SessionState.UNCLEAN if unclean else SessionState.ENDED
             reason = StateReason.STALE_MANIFEST if unclean else StateReason.END_MARKER
             end_ms: int | None = wire.ended_ms
@@ -262,20 +277,7 @@ class Catalogue:
             end_ms=end_ms,
             size_bytes=(wire.size_bytes or None) if wire else None,
             generation=sign.generation.value,
-            root=sign.root,
-            nodes=wire.nodes if wire else 0,
-            jobs=wire.jobs if wire else 0,
         )
-
-
-def _choose(entries: Sequence[SessionEntry], session: str) -> SessionEntry | None:
-    if session == LATEST:
-        return entries[0] if entries else None
-    for entry in entries:
-        is_live = session == LIVE and entry.state is SessionState.RUNNING
-        if is_live or entry.ref.session == session:
-            return entry
-    return None
 
 
 def _with_owner(ref: SessionRef, wire: CatalogueEntry | None, check: Check | None) -> SessionRef:

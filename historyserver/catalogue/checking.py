@@ -10,17 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.damage import DamageLog
 from historyserver.reading.kuberay import data_prefixes
 from historyserver.reading.ours import list_ours
-from historyserver.reading.state import (
-    FRESH_MS,
-    HEAD_LOG,
-    SessionState,
-    StateReason,
-    Verdict,
-    kuberay_verdict,
-)
+from historyserver.reading.state import FRESH_MS, HEAD_LOG, StateReason, Verdict, kuberay_verdict
 from storage.backend import Backend, NotFoundError, ObjectInfo
 from storage.layout import SessionRef, end_key, manifest_key, nodes_prefix, parse_log_key
 from storage.layout import parse_manifest_key as _manifest_of

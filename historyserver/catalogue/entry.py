@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from historyserver.reading.state import SessionState, StateReason
+from historyserver.folding.session_state import SessionState
+from historyserver.reading.state import StateReason
 from storage.layout import CLUSTER_KIND, SessionRef
 
 SessionId = tuple[str, str, str]
@@ -27,10 +28,6 @@ class SessionEntry:
     """Stored bytes; None where no collector summed them up."""
     generation: str
     """`A`, `B`, `C` or `ours`, as markers and folders tell; `locate` looks closer."""
-    root: str = ""
-    """Below which root it lies, as `log/`."""
-    nodes: int = 0
-    jobs: int = 0
 
     @property
     def id(self) -> SessionId:

@@ -13,6 +13,7 @@ import hashlib
 import logging
 import os
 import re
+import shutil
 import time
 import zlib
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(?P<key>[0-9a-f]+-\d+-[^.]+)\.(?P<size>\d+)-(?P<sum>[0-9a-f]{8})\.sqlite\Z")
 _CHUNK_BYTES = 1 << 20
-_ORPHAN_AGE_S = 24 * 3600
-"""Unfinished files of processes that died are removed when they are older than this."""
+_LEFT = re.compile(r"\.{1,2}(?P<key>[0-9a-f]+-\d+-[^.]+)\..*")
+"""Names of what is unfinished: the file, and the folder beside it that a compile works in."""
 
 
 def cache_key(owner: str, schema_version: int, fingerprint: str) -> str:
@@ -48,15 +49,50 @@ class CompiledCache:
     def making(self, key: str) -> Iterator[Path]:
         """Hold the right to make a file: one process and thread at a time has it per key.
 
-        Yields where to write the unfinished file.
+        Yields where to write the unfinished file. What is left of it, or of earlier ones that
+        were killed, is removed.
         """
-        with (self._locks / f"{key}.lock").open("wb") as lock:
+        with self._lock(key).open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            unfinished = self._folder / f".{key}.{os.getpid()}.unfinished"
             try:
-                yield unfinished
+                yield self._folder / f".{key}.{os.getpid()}.unfinished"
             finally:
-                unfinished.unlink(missing_ok=True)
+                self._remove_left(key)
+
+    def sweep(self) -> int:
+        """Remove what makers left that were killed; returns how many keys that were.
+
+        Who makes a file holds its lock, which the kernel releases at its end: what nobody holds
+        is nobody's.
+        """
+        swept = 0
+        for key in {match["key"] for path in self._entries() if (match := _LEFT.match(path.name))}:
+            with self._lock(key).open("wb") as lock:
+                if _try_lock(lock.fileno()):
+                    self._remove_left(key)
+                    swept += 1
+        return swept
+
+    def _remove_left(self, key: str) -> None:
+        """Remove what is unfinished of a key whose lock is held."""
+        for path in self._entries():
+            match = _LEFT.match(path.name)
+            if match is None or match["key"] != key:
+                continue
+            log.info("removing what an unfinished compile left", extra={"name_left": path.name})
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    def _lock(self, key: str) -> Path:
+        return self._locks / f"{key}.lock"
+
+    def _entries(self) -> list[Path]:
+        try:
+            return list(self._folder.iterdir())
+        except FileNotFoundError:  # a cleaner of temporary files was here
+            return []
 
     @contextlib.contextmanager
     def slot(self, slots: int) -> Iterator[None]:
@@ -77,7 +113,9 @@ class CompiledCache:
             except FileNotFoundError:
                 continue
             except BrokenFileError as error:
-                log.warning("cached file is damaged, it is made anew: %s", error)
+                log.warning(
+                    "a cached file is damaged, it is made anew", extra={"error": str(error)}
+                )
                 path.unlink(missing_ok=True)
                 continue
             with contextlib.suppress(OSError):
@@ -102,7 +140,7 @@ class CompiledCache:
         Files that any process has open stay, even when they do not fit.
         """
         found = []
-        for path in self._folder.iterdir():
+        for path in self._entries():
             with contextlib.suppress(FileNotFoundError):
                 found.append((path.stat().st_mtime, path.stat().st_size, path))
         removed = 0
@@ -114,9 +152,7 @@ class CompiledCache:
             if self.remove(path):
                 excess_bytes -= size_bytes
                 removed += 1
-        for modified_s, _, path in found:
-            if path.name.endswith(".unfinished") and modified_s < time.time() - _ORPHAN_AGE_S:
-                path.unlink(missing_ok=True)
+        self.sweep()
         return removed
 
     def remove(self, path: Path) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from historyserver.folding.session_state import SessionState
+
 
 class MetaError(Exception):
     """The `meta` table is not one that this version wrote."""
@@ -25,7 +27,7 @@ class Meta(msgspec.Struct, kw_only=True, frozen=True):
     generation: str = ""
     """Which layout the session was read from: `A`, `B`, `C-`, `C` or `ours`."""
     state: str = ""
-    """`running`, `ended` or `unclean`, as `SessionSource.state`."""
+    """A `SessionState`."""
     start_ms: int = 0
     end_ms: int = 0
     """When the session ended: its end marker, or else the last time that anything tells of."""
@@ -49,6 +51,11 @@ class Meta(msgspec.Struct, kw_only=True, frozen=True):
     compiled_ms: int = 0
     """When the file was made."""
     compile_duration_ms: int = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something of the session may still run."""
+        return self.state == SessionState.RUNNING
 
 
 def meta_rows(meta: Meta) -> list[tuple[str, str]]:

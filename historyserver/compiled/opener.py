@@ -12,10 +12,8 @@ from urllib.parse import quote
 from historyserver.compiled.meta import Meta, MetaError, meta_from_rows
 from historyserver.compiled.schema import SCHEMA_VERSION
 
-MMAP_BYTES = 1 << 30
-"""Pages are read through the kernel's page cache, so that threads and processes share them."""
 CACHE_KIB = 1024
-"""Of SQLite's own page cache per connection: little, since the pages are mapped."""
+"""Of SQLite's own page cache per connection: little, since the kernel has the pages too."""
 STRINGS_KEPT = 50_000
 """Dictionary entries that one open session keeps in memory."""
 
@@ -110,14 +108,18 @@ class CompiledSession:
 
 
 def connect_read_only(path: Path) -> sqlite3.Connection:
-    """Connect to a finished file: no locks, no journal, pages mapped."""
+    """Connect to a finished file: no locks, no journal.
+
+    Its pages are not mapped: whoever cuts a mapped file ends every process that reads it by
+    SIGBUS, where a read fails with an error that makes the file anew.
+    """
     connection = sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1",
         uri=True,
         check_same_thread=False,  # `close` runs in another thread than the queries did
         isolation_level=None,
     )
-    connection.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
+    connection.execute("PRAGMA mmap_size = 0")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return connection
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,8 +24,16 @@ MAX_EVENTS = 200_000
 _PATH = re.compile(r"events/event_[^/]*\.log(\.\d+)?\Z")
 _READ_BYTES = 1024 * 1024
 
-ClusterEventRow = tuple[str, str, str, str, int, str]
-"""Event id, job id, source type, severity, time (ms), the line."""
+
+class ClusterEventRow(NamedTuple):
+    """One event, as `CompiledWriter.add_cluster_events` takes it."""
+
+    event_id: str
+    job_id: str
+    source_type: str
+    severity: str
+    timestamp_ms: int
+    line: str
 
 
 class LineSkip(StrEnum):
@@ -58,19 +67,19 @@ def cluster_event_rows(
             row = _row(line)
             if row is None:
                 skipped[LineSkip.NOT_AN_EVENT] += 1
-            elif row[0] not in found or row > found[row[0]]:
-                found[row[0]] = row
+            elif row.event_id not in found or row > found[row.event_id]:
+                found[row.event_id] = row
         if len(found) > 2 * MAX_EVENTS:
             found = _latest(found, skipped)
-    return sorted(_latest(found, skipped).values(), key=lambda row: (row[4], row[0]))
+    return sorted(_latest(found, skipped).values(), key=_in_time)
 
 
 def _latest(found: dict[str, ClusterEventRow], skipped: Counter[str]) -> dict[str, ClusterEventRow]:
     if len(found) <= MAX_EVENTS:
         return found
     skipped[LineSkip.TOO_MANY] += len(found) - MAX_EVENTS
-    kept = sorted(found.values(), key=lambda row: (row[4], row[0]))[-MAX_EVENTS:]
-    return {row[0]: row for row in kept}
+    kept = sorted(found.values(), key=_in_time)[-MAX_EVENTS:]
+    return {row.event_id: row for row in kept}
 
 
 def _lines(
@@ -101,6 +110,10 @@ def _lines(
         yield rest
 
 
+def _in_time(row: ClusterEventRow) -> tuple[int, str]:
+    return row.timestamp_ms, row.event_id
+
+
 def _row(line: bytes) -> ClusterEventRow | None:
     try:
         event = _decode(line)
@@ -108,7 +121,7 @@ def _row(line: bytes) -> ClusterEventRow | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     job = event.custom_fields.get("job_id")
-    return (
+    return ClusterEventRow(
         event.event_id,
         job if isinstance(job, str) else "",
         event.source_type,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from historyserver.compiling.labour import MapResult
+from historyserver.compiling.map_reduce import MapResult
 from historyserver.folding.actors import Incarnation
 from historyserver.folding.closing import Closing
 from historyserver.folding.entities import EntityFold
 from historyserver.folding.records import ActorRecord, JobRecord, NodeRecord, WorkerRecord
+from historyserver.folding.session_state import SessionState
 from historyserver.folding.times import NS_PER_MS
 from historyserver.folding.wire import Event
 from historyserver.reading.source import SessionSource
@@ -75,7 +76,7 @@ def gather_entities(
     bad_ids = fold.fold(decode(line) for line in lines)
     latest_ns = max([fold.latest(), *(result.latest_ns for result in mapped.values())])
     end_ms = source.end_ms or max(latest_ns // NS_PER_MS, latest_ms, source.start_ms)
-    closing = None if source.state == "running" else Closing(end_ms)
+    closing = None if source.state == SessionState.RUNNING else Closing(end_ms)
     actors, jobs, nodes = fold.actors(), fold.jobs(), fold.nodes()
     job_ends_ns = {bytes.fromhex(job.job_id): job.end_ns for job in jobs if job.state == "FINISHED"}
     if closing is not None:

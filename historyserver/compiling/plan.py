@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from historyserver.compiling.entities import Entities
-from historyserver.compiling.labour import MapResult, ReducePlan
+from historyserver.compiling.map_reduce import MapResult, ReducePlan
 from historyserver.folding.closing import ERROR_TYPE, JOB_ENDED_ERROR_TYPE
 from historyserver.folding.shapes import Shape
 from historyserver.folding.states import STATES

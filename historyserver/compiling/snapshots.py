@@ -6,7 +6,7 @@ So a page about one actor reads one row, not the answer about all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import zstandard
@@ -17,8 +17,15 @@ from historyserver.reading.source import SnapshotFile
 from storage import endpoints
 from storage.backend import Backend
 
-SnapshotRow = tuple[str, str, int, bytes]
-"""Name, item, time (ms), zstd of the JSON body."""
+
+class SnapshotRow(NamedTuple):
+    """One answer or one item of it, as `CompiledWriter.add_snapshots` takes it."""
+
+    name: str
+    item: str
+    taken_ms: int
+    body: bytes
+    """zstd of JSON."""
 
 
 class Versions(msgspec.Struct, rename="camel"):
@@ -64,7 +71,7 @@ def snapshot_rows(
         if file.name == endpoints.CLUSTER_METADATA:
             told(versions_of(body))
         for item, part in split(file.name, body):
-            yield file.name, item, taken_ms, compress(part)
+            yield SnapshotRow(file.name, item, taken_ms, compress(part))
 
 
 def split(name: str, body: bytes) -> Iterator[tuple[str, bytes]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 
-from historyserver.compiling.labour import stored_details, stored_rows
+from historyserver.compiling.map_reduce import stored_details, stored_rows
 from historyserver.folding.log_offsets import LogChain
 from historyserver.folding.records import WorkerRecord
 from historyserver.folding.task_rows import (

@@ -47,6 +47,10 @@ class Closing:
             f" {state or 'in no known state'}; whether it finished is not known."
         )
 
+    def node_message(self, state: str) -> str:
+        """Say so of a node, which ends with its session: nothing about it is unknown."""
+        return f"The Ray session ended at {utc_text(self.end_ms)} while this node was {state}."
+
     def close_actor(self, actor: ActorRecord) -> None:
         """Make an actor that was not DEAD a dead one."""
         if actor.state == "DEAD":
@@ -62,9 +66,7 @@ class Closing:
         if node.state == "DEAD":
             return
         node.death_reason = ERROR_TYPE
-        node.death_message = (
-            f"The Ray session ended at {utc_text(self.end_ms)} while this node was {node.state}."
-        )
+        node.death_message = self.node_message(node.state)
         node.closed_state, node.state = node.state, "DEAD"
         node.end_ns = max(self.end_ns, node.start_ns)
 

@@ -32,11 +32,12 @@ _PENDING = frozenset(
         "PENDING_ARGS_FETCH",
     }
 )
-_TOTALS = {
+TOTALS = {
     "NORMAL_TASK": "total_tasks",
     "ACTOR_TASK": "total_actor_tasks",
     "ACTOR_CREATION_TASK": "total_actor_scheduled",
 }
+"""How Ray's summaries call the totals of the types of tasks."""
 
 
 class Link(msgspec.Struct, gc=False):
@@ -132,10 +133,10 @@ class Lineage:
         roots = _grow(tasks, actor_names)
         own_counts = {node.key: node.counts for node in tasks}
         _add_up(roots)
-        totals = dict.fromkeys(_TOTALS.values(), 0)
+        totals = dict.fromkeys(TOTALS.values(), 0)
         for (job_tail, kind), count in self._attempts.items():
-            if job_tail.endswith(tail) and kind in _TOTALS:
-                totals[_TOTALS[kind]] += count
+            if job_tail.endswith(tail) and kind in TOTALS:
+                totals[TOTALS[kind]] += count
         summary = _listed(roots, MAX_ROOTS, 0)
         for node in tasks:
             node.counts, node.children = own_counts[node.key], None

@@ -25,6 +25,15 @@ STATES = (
     "FAILED",
 )
 
+_LAST_FOR_RAY = "GETTING_AND_PINNING_ARGS"
+RAY_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        (*(name for name in STATES if name != _LAST_FOR_RAY), _LAST_FOR_RAY)
+    )
+}
+"""Ray's own TaskStatus numbers. Ray lists an attempt's events in this order, one per state."""
+
 ORDER = {name: order for order, name in enumerate(STATES)}
 CREATED = ORDER["PENDING_ARGS_AVAIL"]
 RUNNING = ORDER["RUNNING"]

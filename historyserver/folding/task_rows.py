@@ -44,6 +44,7 @@ COLUMN_NODE = 9
 COLUMN_WORKER = 10
 COLUMN_PID = 11
 COLUMN_PARENT = 13
+COLUMN_CREATION = 20
 COLUMN_DETAIL = 23
 COLUMN_LOG = 25
 
@@ -112,8 +113,7 @@ class RowMaker:
         type_id, name, func, language, group, resources, env, labels, call_site = defined.ids
         if attempt.repr_name and shape.type == "ACTOR_TASK" and shape.name == shape.func:
             name = self._id_or_text(f"{attempt.repr_name}.{shape.name.rpartition('.')[2]}")
-        task_id = attempt.task_id
-        tail = task_id[8:]
+        tail = attempt.task_id[8:]
         job_id, actor_id, actor = self._tails.get(tail) or self._tail(tail)
         is_place_derived = bool(
             actor and shape.type == "ACTOR_CREATION_TASK" and self._place(attempt, actor)
@@ -129,45 +129,18 @@ class RowMaker:
         log = None if attempt.log is None else self._log(attempt, attempt.log)
         paused = attempt.paused[1] if attempt.paused else None
         detail = (  # the fields of `records.TaskDetail`; a test keeps them alike
-            transitions,
-            merge_profiles(attempt.profiles),
-            error_message,
-            closed_state,
-            paused,
-            attempt.repr_name,
-            shape.fallback_strategy,
-            is_place_derived,
-            log,
-        )
+            transitions, merge_profiles(attempt.profiles), error_message, closed_state, paused,
+            attempt.repr_name, shape.fallback_strategy, is_place_derived, log,
+        )  # fmt: skip
+        state_id = self._state_ids[FAILED] if closed_state else self._state_id(state)
         return [
-            sort_ns,
-            task_id,
-            attempt.number,
-            job_id,
-            self._state_ids[FAILED] if closed_state else self._state_id(state),
-            type_id,
-            name,
-            func,
-            language,
-            ids.get(attempt.node, 0),
-            ids.get(attempt.worker, 0),
-            attempt.pid or -1,
-            actor_id,
-            attempt.parent,
-            group,
-            ids.get(error_type, 0),
-            resources,
-            env,
-            labels,
-            call_site,
-            creation_ms,
-            start_ms,
-            end_ms,
-            _encode(detail),
+            sort_ns, attempt.task_id, attempt.number, job_id, state_id, type_id, name, func,
+            language, ids.get(attempt.node, 0), ids.get(attempt.worker, 0), attempt.pid or -1,
+            actor_id, attempt.parent, group, ids.get(error_type, 0), resources, env, labels,
+            call_site, creation_ms, start_ms, end_ms, _encode(detail),
             -1 if paused is None else int(paused),
-            None if log is None else (*log[2:], defined.name_bytes),
-            -1,
-        ]
+            None if log is None else (*log[2:], defined.name_bytes), -1,
+        ]  # fmt: skip
 
     def _tail(self, tail: bytes) -> tuple[int, int, str]:
         """Give what the last part of a task id tells: job, actor (ids of strings), actor (hex)."""

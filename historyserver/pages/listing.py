@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from historyserver.catalogue import SessionEntry, SortKey, page
+from historyserver.folding.session_state import SessionState
+from historyserver.http.links import about_path, session_path
 
 PAGE_ROWS = 50
 MAX_SEARCH_CHARS = 200
@@ -165,7 +167,11 @@ def time_text(moment_ms: int) -> str:
     return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-_STATE_TEXTS = {"running": "Running", "ended": "Ended", "unclean": "Ended uncleanly"}
+_STATE_TEXTS = {
+    SessionState.RUNNING: "Running",
+    SessionState.ENDED: "Ended",
+    SessionState.UNCLEAN: "Ended uncleanly",
+}
 
 
 def _duration_ms(entry: SessionEntry, now_ms: int) -> int:
@@ -173,7 +179,7 @@ def _duration_ms(entry: SessionEntry, now_ms: int) -> int:
         return 0
     if entry.end_ms:
         return entry.end_ms - entry.start_ms
-    return now_ms - entry.start_ms if entry.state.value == "running" else 0
+    return now_ms - entry.start_ms if entry.state is SessionState.RUNNING else 0
 
 
 _COLUMNS = (
@@ -203,9 +209,7 @@ def _column(query: ListQuery, title: str, sort: str, classes: str) -> Column:
 def _row(entry: SessionEntry, now_ms: int, warning: str) -> Row:
     ref = entry.ref
     duration_ms = _duration_ms(entry, now_ms)
-    state = entry.state.value
     start = time_text(entry.start_ms)
-    place = f"{ref.namespace}/{ref.kind}/{ref.name}/{ref.session}/"
     return Row(
         cluster=ref.cluster,
         session=ref.session,
@@ -215,10 +219,10 @@ def _row(entry: SessionEntry, now_ms: int, warning: str) -> Row:
         start=start,
         start_iso=start.replace(" ", "T") + "Z" if start else "",
         duration=duration_text(duration_ms) if duration_ms else "",
-        state=state,
-        state_text=_STATE_TEXTS.get(state, state),
+        state=entry.state.value,
+        state_text=_STATE_TEXTS[entry.state],
         size=size_text(entry.size_bytes),
-        link=f"s/{place}",
-        about=f"about/{place}",
+        link=session_path(ref),
+        about=about_path(ref),
         warning=warning,
     )

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.folding.closing import Closing
 from historyserver.folding.records import ActorRecord
 from historyserver.queries import snapshots
 from storage import endpoints
@@ -96,13 +95,3 @@ def _joined(record: ActorRecord, table: dict[str, Any], state: dict[str, Any]) -
     if record.closed_state and "DEAD" in (table.get("state"), state.get("state")):
         record = msgspec.structs.replace(record, death_cause_json="", end_ns=0, closed_state="")
     return ActorSources(record.actor_id, record, table, state)
-
-
-def ended_message(session: CompiledSession, what: str, state: str) -> str:
-    """What is said of a thing that the end of the session left open."""
-    return Closing(session.meta.end_ms).message(what, state)
-
-
-def is_over(session: CompiledSession) -> bool:
-    """Whether nothing of the session can still run."""
-    return session.meta.state != "running"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from historyserver.compiled.envelopes import listing, success
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import ActorRecord
 from historyserver.queries import death_causes, snapshots
@@ -13,14 +14,12 @@ from historyserver.queries.actor_records import (
     ActorSources,
     actor_ids,
     all_actors,
-    ended_message,
-    is_over,
     one_actor,
 )
 from historyserver.queries.columns import ACTORS
-from historyserver.queries.envelopes import listing, success
 from historyserver.queries.matching import answer_list, matching
 from historyserver.queries.options import Filter, ListOptions
+from historyserver.queries.session_end import ended_message, is_over
 from storage import endpoints
 
 _UNBORN = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION"})

@@ -6,10 +6,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
+from historyserver.compiled.envelopes import success
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import NodeRecord
 from historyserver.queries import snapshots
-from historyserver.queries.envelopes import success
 from historyserver.queries.logical_resources import resources_text
 from historyserver.queries.nodes import NODE_GROUP_LABEL, nodes
 from storage import endpoints

@@ -6,9 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 from historyserver.compiled.opener import CompiledSession
+from historyserver.queries.columns import CLUSTER_EVENTS
+from historyserver.queries.matching import answer_list
+from historyserver.queries.options import ListOptions
 
 GLOBAL = "global"
 """The group of events that belong to no job."""
@@ -35,9 +39,9 @@ def of_job(session: CompiledSession, job_id: str) -> list[dict[str, Any]]:
     return [camel(event) for _, event in rows][-MAX_PER_JOB:]
 
 
-def as_state_rows(session: CompiledSession) -> list[dict[str, Any]]:
-    """The rows of `ray list cluster-events`."""
-    return [
+def list_cluster_events(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
+    """`/api/v0/cluster_events`, the earliest first. Raises `QueryError`."""
+    rows = (
         {
             "severity": event.get("severity", ""),
             "time": _utc_text(event.get("timestamp", event.get("time_stamp", 0))),
@@ -47,7 +51,8 @@ def as_state_rows(session: CompiledSession) -> list[dict[str, Any]]:
             "custom_fields": event.get("custom_fields"),
         }
         for _, event in _rows(session, "", ())
-    ]
+    )
+    return answer_list(rows, options, CLUSTER_EVENTS, sort_key=itemgetter("time"))
 
 
 def camel(value: Any) -> Any:

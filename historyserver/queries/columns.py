@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from historyserver.queries.options import CONTAINS, ORDER, Filter, flag, integer
-from historyserver.queries.problems import QueryError
+from historyserver.queries.options import CONTAINS, ORDER, Filter, QueryError, flag, integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +153,10 @@ RUNTIME_ENVS = Columns(
     detailed=("ref_cnt", "error"),
     filterable=frozenset({"runtime_env", "success", "node_id", "error"}),
     flags=frozenset({"success"}),
+)
+
+CLUSTER_EVENTS = Columns(
+    listed=("severity", "time", "source_type", "message", "event_id", "custom_fields"),
+    detailed=(),
+    filterable=frozenset({"severity", "time", "source_type", "message", "event_id"}),
 )

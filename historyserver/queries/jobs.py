@@ -18,11 +18,11 @@ import msgspec
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import JobRecord
 from historyserver.queries import runtime_envs, snapshots
-from historyserver.queries.actor_records import ended_message, is_over
 from historyserver.queries.columns import JOBS
 from historyserver.queries.job_evidence import JobEvidence, job_evidence
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from historyserver.queries.session_end import ended_message, is_over
 from storage import endpoints
 
 SUBMISSION_KEY = "job_submission_id"

@@ -8,10 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-import msgspec
-
 from historyserver.compiled.opener import CompiledSession
-from historyserver.folding.records import NodeRecord
 
 MAX_GLOB_CHARS = 1024
 
@@ -138,16 +135,6 @@ def knows_node(session: CompiledSession, node_id: str) -> bool:
             "SELECT 1 FROM log_files WHERE node_id = ? LIMIT 1",
         )
     )
-
-
-def head_node(session: CompiledSession) -> str | None:
-    """The head's id, where the driver of a submitted job runs unless told otherwise."""
-    row = (
-        session.connection()
-        .execute("SELECT body FROM nodes WHERE is_head = 1 ORDER BY row DESC LIMIT 1")
-        .fetchone()
-    )
-    return None if row is None else msgspec.msgpack.decode(row[0], type=NodeRecord).node_id
 
 
 def list_names(session: CompiledSession, node_id: str, glob: str) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from historyserver.compiled.envelopes import listing
 from historyserver.queries.columns import Columns
-from historyserver.queries.envelopes import listing
 from historyserver.queries.fitting import number
 from historyserver.queries.options import CONTAINS, EQUAL, NOT_EQUAL, Filter, ListOptions, flag
 

@@ -15,17 +15,17 @@ from typing import Any
 
 import msgspec
 
+from historyserver.compiled.envelopes import success
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import NodeRecord
-from historyserver.folding.times import utc_text
 from historyserver.queries import fitting, snapshots
-from historyserver.queries.actor_records import actors_on, is_over
+from historyserver.queries.actor_records import actors_on
 from historyserver.queries.actors import table_entry
 from historyserver.queries.columns import NODES
-from historyserver.queries.envelopes import success
 from historyserver.queries.logical_resources import resources_text
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from historyserver.queries.session_end import is_over, node_ended_message
 from storage import endpoints
 
 NODE_GROUP_LABEL = "ray.io/node-group"
@@ -95,7 +95,7 @@ def nodes(session: CompiledSession) -> Iterator[NodeRecord]:
 def state_message(session: CompiledSession, node: NodeRecord) -> str | None:
     """Why the node is gone, in Ray's words; None while it lives."""
     if node.closed_state:
-        return _session_ended(session)
+        return node_ended_message(session)
     said = _DEATHS.get(node.death_reason)
     if not node.death_message:
         return said
@@ -120,7 +120,7 @@ def _state_row(session: CompiledSession, node: NodeRecord, known: dict[str, Any]
 def _closed_snapshot(session: CompiledSession, row: dict[str, Any]) -> dict[str, Any]:
     """A node that only a snapshot has cannot outlive its session."""
     if row.get("state") == "ALIVE" and is_over(session):
-        ended = {"state": "DEAD", "state_message": _session_ended(session)}
+        ended = {"state": "DEAD", "state_message": node_ended_message(session)}
         return {**row, **ended, "end_time_ms": session.meta.end_ms}
     return row
 
@@ -215,7 +215,3 @@ def _camel(name: str) -> str:
     """A name as the dashboard's views turn every key: `object_store_memory` is camelCase there."""
     first, *rest = name.split("_")
     return first + "".join(part.title() for part in rest)
-
-
-def _session_ended(session: CompiledSession) -> str:
-    return f"The Ray session ended at {utc_text(session.meta.end_ms)} while this node was ALIVE."

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from historyserver.compiled.envelopes import listing
 from historyserver.compiled.opener import CompiledSession
 from historyserver.queries import fitting, snapshots
 from historyserver.queries.columns import OBJECTS
-from historyserver.queries.envelopes import listing
 from historyserver.queries.matching import answer_list, matching
 from historyserver.queries.options import Filter, ListOptions
-from historyserver.queries.runtime_envs import snapshot_rows
 from storage import endpoints
 
 _MIB = 1024**2
@@ -54,7 +53,7 @@ def summarize_objects(session: CompiledSession, filters: tuple[Filter, ...]) -> 
 def _kept(session: CompiledSession) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The rows, and the envelope of the answer that they came in."""
     body = snapshots.whole(session, endpoints.OBJECTS)
-    return snapshot_rows(body, OBJECTS, fitting.OBJECTS)
+    return snapshots.rows_of(body, OBJECTS, fitting.OBJECTS)
 
 
 def _site(rows: list[Mapping[str, Any]]) -> dict[str, Any]:

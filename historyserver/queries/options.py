@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from historyserver.queries.problems import QueryError
-
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 10_000
 MAX_FILTERS = 100
@@ -24,6 +22,10 @@ PREDICATES = frozenset({EQUAL, NOT_EQUAL, CONTAINS}) | ORDER
 """Ray knows `=` and `!=`. Ours: `contains` for text, the comparisons for numbers."""
 
 _FLAGS = {"1": True, "true": True, "True": True, "0": False, "false": False, "False": False}
+
+
+class QueryError(ValueError):
+    """The options cannot be understood; the message tells the reader what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,13 @@ options, which are functions of it (`ray/_private/utils.py`, `get_runtime_env_in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from historyserver.compiled.opener import CompiledSession
 from historyserver.queries import fitting, snapshots
-from historyserver.queries.columns import RUNTIME_ENVS, Columns
+from historyserver.queries.columns import RUNTIME_ENVS
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
 from storage import endpoints
@@ -45,7 +44,7 @@ def parsed(serialized: str) -> dict[str, Any]:
 def list_runtime_envs(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
     """`/api/v0/runtime_envs`. Raises `QueryError`."""
     body = snapshots.whole(session, endpoints.RUNTIME_ENVS)
-    rows, inner = snapshot_rows(body, RUNTIME_ENVS, fitting.RUNTIME_ENVS)
+    rows, inner = snapshots.rows_of(body, RUNTIME_ENVS, fitting.RUNTIME_ENVS)
     return answer_list(
         rows,
         options,
@@ -53,22 +52,6 @@ def list_runtime_envs(session: CompiledSession, options: ListOptions) -> dict[st
         sort_key=_latest_first,
         kept=inner,
     )
-
-
-def snapshot_rows(
-    body: Any, columns: Columns, kinds: Mapping[str, Callable[[Any], bool]]
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The rows, with every listed column, and the envelope of an answer that was kept whole."""
-    try:
-        inner = body["data"]["result"]
-        rows = inner["result"]
-    except (TypeError, KeyError):
-        return [], {}
-    if not isinstance(rows, list):
-        return [], {}
-    absent = dict.fromkeys(columns.listed)
-    known = (fitting.fitted(row, kinds) for row in rows)
-    return [absent | row for row in known if row is not None], inner
 
 
 def _latest_first(row: Any) -> float:

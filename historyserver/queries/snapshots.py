@@ -10,6 +10,7 @@ import zstandard
 
 from historyserver.compiled.opener import CompiledSession
 from historyserver.queries import fitting
+from historyserver.queries.columns import Columns
 from storage import endpoints
 
 _KINDS = {
@@ -56,14 +57,20 @@ def items(session: CompiledSession, name: str) -> Iterator[tuple[str, dict[str, 
             yield key, value
 
 
-def taken_ms(session: CompiledSession, name: str) -> int | None:
-    """When the answer of that name was taken (its youngest part), or None."""
-    row = (
-        session.connection()
-        .execute("SELECT max(taken_ms) FROM snapshots WHERE name = ?", (name,))
-        .fetchone()
-    )
-    return None if row is None or row[0] is None else int(row[0])
+def rows_of(
+    body: Any, columns: Columns, kinds: Mapping[str, Callable[[Any], bool]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows, with every listed column, and the envelope of an answer that was kept whole."""
+    try:
+        inner = body["data"]["result"]
+        rows = inner["result"]
+    except (TypeError, KeyError):
+        return [], {}
+    if not isinstance(rows, list):
+        return [], {}
+    absent = dict.fromkeys(columns.listed)
+    known = (fitting.fitted(row, kinds) for row in rows)
+    return [absent | row for row in known if row is not None], inner
 
 
 def _kinds(name: str, key: str) -> Mapping[str, Callable[[Any], bool]]:

@@ -17,6 +17,7 @@ import msgspec
 from historyserver.compiled.details import Details
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import LogInfo, Profile
+from historyserver.folding.states import RAY_NUMBERS
 from historyserver.queries import runtime_envs
 
 LISTED_COLUMNS = (
@@ -26,29 +27,6 @@ DETAIL_COLUMNS = (
     f"{LISTED_COLUMNS}, language, required_resources, runtime_env, placement_group, creation_ms,"
     " start_ms, end_ms, call_site, label_selector, detail, stdout_start, stderr_start"
 )
-
-STATE_ORDER = {
-    state: position
-    for position, state in enumerate(
-        (
-            "NIL",
-            "PENDING_ARGS_AVAIL",
-            "PENDING_NODE_ASSIGNMENT",
-            "PENDING_OBJ_STORE_MEM_AVAIL",
-            "PENDING_ARGS_FETCH",
-            "SUBMITTED_TO_WORKER",
-            "PENDING_ACTOR_TASK_ARGS_FETCH",
-            "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY",
-            "RUNNING",
-            "RUNNING_IN_RAY_GET",
-            "RUNNING_IN_RAY_WAIT",
-            "FINISHED",
-            "FAILED",
-            "GETTING_AND_PINNING_ARGS",
-        )
-    )
-}
-"""Ray's TaskStatus numbers. Ray lists an attempt's events in this order, one per state."""
 
 _ANSI = re.compile(r"\x1b[^m]*m")
 _EMPTY_OBJECT = msgspec.Raw(b"{}")
@@ -199,7 +177,7 @@ def state_events(transitions: list[tuple[str, int]]) -> list[StateEvent]:
 @functools.lru_cache(maxsize=1024)
 def _in_order(states: tuple[str, ...]) -> tuple[str, ...]:
     """A session has few sequences of states and many attempts."""
-    return tuple(sorted(states, key=lambda state: STATE_ORDER.get(state, len(STATE_ORDER))))
+    return tuple(sorted(states, key=lambda state: RAY_NUMBERS.get(state, len(RAY_NUMBERS))))
 
 
 def profiling_data(profiles: list[Profile]) -> ProfilingData | None:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from historyserver.compiled.envelopes import listing
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries.envelopes import listing
-from historyserver.queries.options import Filter
-from historyserver.queries.problems import QueryError
+from historyserver.folding.lineage import TOTALS
+from historyserver.queries.options import Filter, QueryError
 from historyserver.queries.task_filters import (
     TaskConditions,
     clause,
@@ -20,18 +20,12 @@ from historyserver.queries.task_filters import (
 
 _Count = tuple[int | None, int | None, int | None, int]
 
-_TOTALS = {
-    "NORMAL_TASK": "total_tasks",
-    "ACTOR_TASK": "total_actor_tasks",
-    "ACTOR_CREATION_TASK": "total_actor_scheduled",
-}
-
 
 def summary_by_function(session: CompiledSession, filters: tuple[Filter, ...]) -> dict[str, Any]:
     """`/api/v0/tasks/summarize`. Raises `QueryError`."""
     wanted = conditions(session, filters, exclude_driver=True)
     summary: dict[str, dict[str, Any]] = {}
-    totals = dict.fromkeys(_TOTALS.values(), 0)
+    totals = dict.fromkeys(TOTALS.values(), 0)
     for func_id, type_id, state_id, attempts in _grouped(session, wanted):
         func, kind = session.string(func_id), session.string(type_id)
         state = session.string(state_id) or "NIL"
@@ -40,8 +34,8 @@ def summary_by_function(session: CompiledSession, filters: tuple[Filter, ...]) -
         )
         counts = entry["state_counts"]
         counts[state] = counts.get(state, 0) + attempts
-        if kind in _TOTALS:
-            totals[_TOTALS[kind]] += attempts
+        if kind in TOTALS:
+            totals[TOTALS[kind]] += attempts
     return envelope(session, wanted, {"summary": summary, **totals, "summary_by": "func_name"})
 
 

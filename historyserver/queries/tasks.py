@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries.options import EQUAL, ListOptions
-from historyserver.queries.problems import QueryError
+from historyserver.queries.options import EQUAL, Filter, ListOptions, QueryError
 from historyserver.queries.task_filters import TaskConditions, clause, conditions, count
 from historyserver.queries.task_rows import DETAIL_COLUMNS, LISTED_COLUMNS, TaskRows
 
@@ -31,6 +30,22 @@ _encode = msgspec.json.Encoder().encode
 
 def tasks_json(session: CompiledSession, options: ListOptions) -> bytes:
     """`/api/v0/tasks` as the body to send. Raises `QueryError`."""
+    return _body(session, options)[1]
+
+
+def task_json(session: CompiledSession, task_id: str) -> bytes | None:
+    """All attempts of one task, in detail, as the body to send; None when there is no such task.
+
+    Raises `QueryError` for what cannot be a task's id.
+    """
+    of_task = (Filter("task_id", EQUAL, task_id),)
+    options = ListOptions(detail=True, exclude_driver=False, filters=of_task)
+    returned, body = _body(session, options)
+    return body if returned else None
+
+
+def _body(session: CompiledSession, options: ListOptions) -> tuple[int, bytes]:
+    """How many rows, and the whole answer."""
     wanted = conditions(session, options.filters, exclude_driver=options.exclude_driver)
     after = _row_of(options.page_token)
     parts: list[bytes] = []
@@ -46,12 +61,7 @@ def tasks_json(session: CompiledSession, options: ListOptions) -> bytes:
     tail = b'],"partial_failure_warning":"","warnings":null}%b}}' % _next_page(
         options, last_row if 0 < returned == options.limit else None
     )
-    return b"".join((head, *parts[:-1], tail))
-
-
-def list_tasks(session: CompiledSession, options: ListOptions) -> dict[str, Any]:
-    """`/api/v0/tasks` as plain data. Raises `QueryError`."""
-    return msgspec.json.decode(tasks_json(session, options), type=dict[str, Any])
+    return returned, b"".join((head, *parts[:-1], tail))
 
 
 def _chunks(

@@ -13,10 +13,10 @@ import msgspec
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import WorkerRecord
 from historyserver.queries import snapshots
-from historyserver.queries.actor_records import ended_message, is_over
 from historyserver.queries.columns import WORKERS
 from historyserver.queries.matching import answer_list
 from historyserver.queries.options import ListOptions
+from historyserver.queries.session_end import ended_message, is_over
 from storage import endpoints
 
 UNKNOWN_TIME = 2**64 - 1

@@ -64,38 +64,59 @@ def line_blocks(
     """
     whole: list[bytes] = []
     whole_bytes = 0
-    open_line: list[bytes] = []
-    open_bytes = 0
+    line = _OpenLine(key, damage, max_line_bytes)
     for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1
         if not cut:
-            open_bytes += len(chunk)
-            if open_bytes <= max_line_bytes:
-                open_line.append(chunk)
-            else:
-                open_line.clear()
+            line.add(chunk)
             continue
-        first = 0
-        if open_bytes > max_line_bytes:
-            first = chunk.find(b"\n") + 1
-            damage.add(DamageReason.LINE_TOO_LONG, key, open_bytes + first)
-            open_line.clear()
-        whole += open_line
-        whole.append(chunk[first:cut])
-        whole_bytes += open_bytes + cut
-        open_line = [chunk[cut:]]
-        open_bytes = len(chunk) - cut
+        whole_bytes += line.size_bytes + cut
+        whole += line.ended_by(chunk, cut)
+        line.add(chunk[cut:])
         if whole_bytes >= block_bytes:
             yield b"".join(whole)
             whole.clear()
             whole_bytes = 0
-    if open_bytes > max_line_bytes:
-        damage.add(DamageReason.LINE_TOO_LONG, key, open_bytes)
-    else:
-        whole.append(_last_line(b"".join(open_line), key, damage))
-    block = b"".join(whole)
+    block = b"".join((*whole, line.last()))
     if block:
         yield block
+
+
+class _OpenLine:
+    """The line whose end has not come yet. What is too long is counted, and not held."""
+
+    def __init__(self, key: str, damage: DamageLog, max_bytes: int) -> None:
+        self.size_bytes = 0
+        self._parts: list[bytes] = []
+        self._key = key
+        self._damage = damage
+        self._max_bytes = max_bytes
+
+    def add(self, part: bytes) -> None:
+        """Add bytes without a newline."""
+        self.size_bytes += len(part)
+        if self.size_bytes <= self._max_bytes:
+            self._parts.append(part)
+        else:
+            self._parts.clear()
+
+    def ended_by(self, chunk: bytes, cut: int) -> list[bytes]:
+        """Give the line and all other lines of a chunk that end before `cut`; begin anew."""
+        first = 0
+        if self.size_bytes > self._max_bytes:
+            first = chunk.find(b"\n") + 1
+            self._damage.add(DamageReason.LINE_TOO_LONG, self._key, self.size_bytes + first)
+        ended = [*self._parts, chunk[first:cut]]
+        self._parts.clear()
+        self.size_bytes = 0
+        return ended
+
+    def last(self) -> bytes:
+        """Give the line that the stream ends with, if it is whole JSON."""
+        if self.size_bytes > self._max_bytes:
+            self._damage.add(DamageReason.LINE_TOO_LONG, self._key, self.size_bytes)
+            return b""
+        return _last_line(b"".join(self._parts), self._key, self._damage)
 
 
 def _last_line(line: bytes, key: str, damage: DamageLog) -> bytes:

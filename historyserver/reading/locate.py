@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 from historyserver.reading.damage import DamageLog
-from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.kuberay import generation_of, list_kuberay, markers
 from historyserver.reading.listing import DEFAULT_ROOTS, Listing, fingerprint
 from historyserver.reading.ours import OurTree, list_ours
@@ -21,10 +19,6 @@ from historyserver.reading.state import (
 )
 from storage.backend import Backend, InvalidKeyError, NotFoundError
 from storage.layout import Generation, SessionRef, session_started_ms
-
-_Result = TypeVar("_Result")
-
-_ATTEMPTS = 3
 
 
 def locate(
@@ -50,42 +44,31 @@ def locate(
         NotFoundError: nothing of this session is stored, not even a marker.
 
     """
-    damage = DamageLog()
+    damage, listing = DamageLog(), Listing()
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     trees = [list_ours(backend, ref, root=root, damage=damage) for root in roots]
     ours = next((tree for tree in trees if tree.found), None)
     known = _with_owner(ref, ours)
-    listing, found = Listing(), dict[Generation, int]()
     for root in roots:
         listing.join(list_kuberay(backend, known, root=root, damage=damage))
-        if ours is None:
-            found |= markers(backend, known, root=root)
     if ours is None:
+        found = _markers(backend, known, roots)
         if not listing.marks and not found:
             raise NotFoundError(f"{ref.namespace}/{ref.name}/{ref.session}: no such session")
         generation = generation_of(listing, found)
         verdict = _kuberay_verdict(listing, found, now_ms=now_ms, windows_ms=(fresh_ms, quiet_ms))
     else:
         listing.join(ours.listing)
-        generation = Generation.OURS
-        verdict = ours.verdict(now_ms=now_ms, fresh_ms=fresh_ms)
+        generation, verdict = Generation.OURS, ours.verdict(now_ms=now_ms, fresh_ms=fresh_ms)
     return _source(known, listing, ours, generation=generation, verdict=verdict, damage=damage)
 
 
-def relocating(
-    backend: Backend,
-    ref: SessionRef,
-    work: Callable[[SessionSource], _Result],
-    *,
-    roots: Sequence[str] = DEFAULT_ROOTS,
-) -> _Result:
-    """Locate a session and work on it; again when a live segment vanished in the meantime."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return work(locate(backend, ref, roots=roots))
-        except SourceChangedError:
-            continue
-    return work(locate(backend, ref, roots=roots))
+def _markers(backend: Backend, ref: SessionRef, roots: Sequence[str]) -> dict[Generation, int]:
+    """The time of each generation's marker."""
+    found: dict[Generation, int] = {}
+    for root in roots:
+        found |= markers(backend, ref, root=root)
+    return found
 
 
 def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
@@ -125,11 +108,6 @@ def _source(
     start = ours.start if ours else None
     end = ours.end if ours else None
     told = (ref.owner_kind, ref.owner_name, generation.value, verdict.state.value)
-    facts = {
-        "ray_version": start.ray_version if start else "",
-        "collector_version": start.collector_version if start else "",
-        "end_reason": end.reason if end else "",
-    }
     return SessionSource(
         session=ref,
         generation=generation.value,
@@ -142,8 +120,7 @@ def _source(
         state=verdict.state.value,
         reason=verdict.reason.value,
         settled=verdict.settled,
-        last_seen_ms=ours.last_seen_ms if ours else 0,
         fingerprint=fingerprint([*listing.marks, "\0".join(told)]),
-        meta={name: value for name, value in facts.items() if value},
+        ray_version=start.ray_version if start else "",
         damage=tuple(damage.items),
     )

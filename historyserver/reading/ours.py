@@ -280,8 +280,6 @@ def _add_unnamed_segments(tree: OurTree, segments: _Segments) -> None:
 def _report(manifest: NodeManifest, node_id: str) -> NodeReport:
     return NodeReport(
         node_id=node_id,
-        role=manifest.role.lower(),
-        ended=manifest.state == "ended",
         dropped_events=manifest.events.dropped,
         quarantined_events=manifest.events.quarantined,
         log_gaps=sum(len(entry.gaps) for entry in manifest.logs)

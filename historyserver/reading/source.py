@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
+from historyserver.folding.session_state import SessionState
 from historyserver.reading.damage import Damage
 from storage.layout import SessionRef
 
@@ -69,9 +70,6 @@ class NodeReport:
     """What a collector said of the completeness of its node's data (our layout only)."""
 
     node_id: str
-    role: str
-    ended: bool
-    """The collector drained and said so; False while it runs or when it died."""
     dropped_events: int = 0
     quarantined_events: int = 0
     log_gaps: int = 0
@@ -92,18 +90,16 @@ class SessionSource:
     start_ms: int = 0
     end_ms: int = 0
     """0 when no end marker tells it."""
-    state: str = "unclean"
-    """`running` (fresh live data), `ended` (end marker), `unclean` (neither)."""
+    state: str = SessionState.UNCLEAN.value
+    """A `SessionState`: fresh live data, an end marker, or neither."""
     reason: str = ""
     """Why that state: a `state.StateReason`."""
     settled: bool = True
     """Nothing more is expected to arrive. False: locate again later, the fingerprint may change
     (also when the head has ended and a worker still drains)."""
-    last_seen_ms: int = 0
-    """The last sign of life that a collector of ours gave; 0 when not known."""
     fingerprint: str = ""
     """Changes whenever any of the above does; names the compiled file."""
-    meta: dict[str, str] = field(default_factory=dict)
-    """Extra facts of session.json and end.json: ray_version, collector_version, end_reason."""
+    ray_version: str = ""
+    """As session.json tells; empty when it does not."""
     damage: tuple[Damage, ...] = ()
     """What was listed and cannot be used (a manifest that is no JSON, keys of no layout)."""

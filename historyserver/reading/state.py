@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from historyserver.folding.session_state import SessionState
+
 FRESH_MS = 2 * 60 * 1000
 """Our collectors renew their manifests much more often while they live."""
 
@@ -27,15 +29,6 @@ KUBERAY_IDLE_MS = 24 * 60 * 60 * 1000
 
 HEAD_LOG = "gcs_server.out"
 """Only a head node has this log."""
-
-
-class SessionState(StrEnum):
-    """What became of a session."""
-
-    RUNNING = "running"
-    ENDED = "ended"
-    UNCLEAN = "unclean"
-    """It is over, but nobody said so: the collector or the node was lost."""
 
 
 class StateReason(StrEnum):

@@ -6,7 +6,7 @@ from typing import Any
 
 from werkzeug.test import Client, TestResponse
 
-from historyserver.app import WebApp
+from historyserver.web.app import WebApp
 from tests.historyserver.hand_made import PREFIX
 
 

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 import zstandard
 
-from historyserver.access import Policy
-from historyserver.app import WebApp, create_app
+from historyserver.access import OpenPolicy, Policy
 from historyserver.catalogue import Catalogue, SessionEntry
 from historyserver.compiled.details import DetailPacker, detail_number
 from historyserver.compiled.meta import Meta
 from historyserver.compiled.opener import CompiledSession, open_compiled
 from historyserver.compiled.schema import SCHEMA_VERSION
 from historyserver.compiled.writer import TASK_COLUMNS, CompiledWriter
-from historyserver.dashboard import DashboardFiles
+from historyserver.dashboard.files import DashboardFiles
 from historyserver.folding.records import ActorRecord, LogInfo, NodeRecord, TaskDetail
+from historyserver.folding.session_state import SessionState
+from historyserver.metrics import ServerMetrics
 from historyserver.reading.source import LogPart
-from historyserver.reading.state import SessionState, StateReason
-from historyserver.sessions import OpenSession, Sessions
+from historyserver.reading.state import StateReason
+from historyserver.sessions import (
+    CompileLimits,
+    OpenSession,
+    SessionPreparer,
+    Sessions,
+    SessionWatch,
+)
+from historyserver.sessions.preparing import Prepared, Preparer
+from historyserver.sessions.watching import Unwatched
+from historyserver.web.app import AppParts, WebApp, create_app
 from storage.backend import Backend
 from storage.layout import SessionRef
 
@@ -156,32 +167,75 @@ class FixedCatalogue(Catalogue):
         """The given ones."""
         return list(self.entries)
 
-    def find(
-        self, namespace: str, kind: str, name: str, session: str = "latest"
-    ) -> SessionEntry | None:
+    def find(self, namespace: str, kind: str, name: str, session: str) -> SessionEntry | None:
         """As the real one finds."""
-        for entry in self.entries:
-            named = (namespace, kind, name) in entry.answers_to()
-            if named and session in ("latest", entry.ref.session):
-                return entry
-        return None
+        found = self._of(namespace, kind, name)
+        return next((entry for entry in found if entry.ref.session == session), None)
+
+    def latest(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
+        """As the real one finds."""
+        return next(iter(self._of(namespace, kind, name)), None)
+
+    def running(self, namespace: str, kind: str, name: str) -> SessionEntry | None:
+        """As the real one finds."""
+        found = self._of(namespace, kind, name)
+        return next((entry for entry in found if entry.state is SessionState.RUNNING), None)
+
+    def _of(self, *place: str) -> list[SessionEntry]:
+        return [entry for entry in self.entries if place in entry.answers_to()]
 
 
-class FixedSessions(Sessions):
-    """Sessions that are open already."""
+class FixedPreparer:
+    """Prepares nothing: the sessions are given."""
 
     def __init__(self, *opened: OpenSession) -> None:
         self.opened = {one.ref: one for one in opened}
         self.calls = 0
 
-    def peek(self, ref: SessionRef) -> OpenSession | None:
+    def prepare(self, ref: SessionRef, known: CompiledSession | None) -> Prepared:
         """Given before."""
-        return self.opened.get(ref)
-
-    def open(self, ref: SessionRef) -> OpenSession:
-        """Given before."""
+        del known
         self.calls += 1
-        return self.opened[ref]
+        return Prepared(self.opened[ref], 0.0)
+
+    def distrust(self, compiled: CompiledSession) -> bool:
+        """Nothing can be made anew."""
+        del compiled
+        return False
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+def sessions_with(preparer: Preparer) -> Sessions:
+    """Sessions of this preparer, counted by nobody."""
+    return Sessions(preparer, watch=Unwatched())
+
+
+def opened_sessions(*opened: OpenSession) -> Sessions:
+    """Sessions that are open already."""
+    sessions = sessions_with(FixedPreparer(*opened))
+    for one in opened:
+        sessions.open(one.ref)
+    return sessions
+
+
+LIMITS = CompileLimits(cache_bytes=20 << 30, workers=2, timeout_s=60.0)
+
+
+def stored_sessions(
+    backend: Backend,
+    cache_dir: Path,
+    *,
+    watch: SessionWatch | None = None,
+    monotonic_s: Callable[[], float] = time.monotonic,
+) -> Sessions:
+    """Sessions of a store, as the server opens them."""
+    watched = watch or Unwatched()
+    preparer = SessionPreparer(
+        backend, cache_dir, limits=LIMITS, watch=watched, monotonic_s=monotonic_s
+    )
+    return Sessions(preparer, watch=watched, monotonic_s=monotonic_s)
 
 
 def entry_of(ref: SessionRef = REF, **changes: object) -> SessionEntry:
@@ -205,15 +259,21 @@ def app_of(
     ui: Path | None = None,
     policy: Policy | None = None,
     sessions: Sessions | None = None,
-    open_timeout_s: float = 5.0,
+    open_timeout_s: float = 20.0,
+    metrics: ServerMetrics | None = None,
 ) -> WebApp:
     """The whole web app over given sessions."""
     return create_app(
-        catalogue=FixedCatalogue(
-            backend, entries if entries is not None else [entry_of(one.ref) for one in opened]
-        ),
-        sessions=sessions or FixedSessions(*opened),
-        files=DashboardFiles(ui or Path("/nonexistent")),
-        policy=policy,
-        open_timeout_s=open_timeout_s,
+        AppParts(
+            catalogue=FixedCatalogue(
+                backend, entries if entries is not None else [entry_of(one.ref) for one in opened]
+            ),
+            sessions=sessions or opened_sessions(*opened),
+            files=DashboardFiles(ui or Path("/nonexistent")),
+            policy=policy or OpenPolicy(),
+            answer_cache_bytes=32 << 20,
+            open_timeout_s=open_timeout_s,
+            max_waiting=12,
+            metrics=metrics or ServerMetrics(),
+        )
     )

@@ -11,7 +11,7 @@ import pytest
 
 from historyserver.api.answers import answer, etag_of, finish, recall
 from historyserver.api.errors import ApiError, ErrorCode
-from historyserver.bodies import BodyCache, StoredBody
+from historyserver.http.answer_cache import BodyCache, StoredBody
 from storage.backend import Backend
 from tests.historyserver.asking import Asker
 from tests.historyserver.hand_made import PREFIX, HandMade, app_of

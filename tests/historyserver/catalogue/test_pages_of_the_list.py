@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from historyserver.catalogue import PagingError, SessionEntry, SortKey, page
-from historyserver.reading.state import SessionState, StateReason
+from historyserver.folding.session_state import SessionState
+from historyserver.reading.state import StateReason
 from storage.layout import SessionRef
 
 

@@ -140,3 +140,21 @@ def test_an_unfinished_file_is_never_seen(tmp_path: Path, whole: Path) -> None:
     with pytest.raises(RuntimeError, match="died"):
         fail()
     assert [path for path in tmp_path.iterdir() if path.is_file()] == []
+
+
+def test_only_what_nobody_makes_any_more_is_swept(tmp_path: Path) -> None:
+    """A maker that was killed holds no lock; one that works does, and keeps its files."""
+    cache = CompiledCache(tmp_path, max_bytes=10**9)
+    left = tmp_path / f".{KEYS[0]}.12.unfinished"
+    folder = tmp_path / f".{left.name}.x7"
+    left.write_bytes(b"x")
+    folder.mkdir()
+    (folder / "part").write_bytes(b"x")
+    with cache.making(KEYS[1]) as unfinished:
+        unfinished.write_bytes(b"x")
+        assert CompiledCache(tmp_path, max_bytes=10**9).sweep() == 1
+        assert not left.exists()
+        assert not folder.exists()
+        assert unfinished.exists()
+    assert not unfinished.exists()
+    assert cache.sweep() == 0

@@ -11,7 +11,7 @@ import msgspec
 
 from historyserver.compiled.details import DETAILS_PER_CHUNK, placed, unpack
 from historyserver.compiling.entities import Entities, gather_entities
-from historyserver.compiling.labour import Labourer, MapResult
+from historyserver.compiling.map_reduce import CompileWorker, MapResult
 from historyserver.compiling.plan import make_plan
 from historyserver.compiling.task_table import TaskTable
 from historyserver.compiling.units import Unit
@@ -77,7 +77,7 @@ def fold_bodies(bodies: list[bytes], *, partitions: int = 1, state: str = "ended
         labourers = []
         for number, body in enumerate(bodies):
             backend.put(f"{number}.jsonl", body)
-            labourer = Labourer(backend, folder, number, partitions)
+            labourer = CompileWorker(backend, folder, number, partitions)
             labourer.map(Unit(EventFile(f"{number}.jsonl", "", len(body), "", "plain")))
             mapped[number] = labourer.finish_map()
             labourers.append(labourer)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries import actors, jobs, nodes, placement_groups, tasks, timeline
+from historyserver.queries import actors, jobs, nodes, placement_groups, timeline
 from historyserver.queries.lineage import prepared_lineage, summary_by_lineage
 from historyserver.queries.options import ListOptions
 from historyserver.queries.task_summaries import summary_by_function
@@ -27,6 +27,7 @@ from tests.harness.compiled_samples import (
     kuberay_samples,
 )
 from tests.historyserver.queries.comparing import different_fields, unpacked
+from tests.historyserver.queries.task_lists import list_tasks
 
 ALL = ListOptions(detail=True, limit=10_000)
 
@@ -103,7 +104,7 @@ def test_every_field_that_differs_is_known_with_its_reason(
     live_actors = kuberay_live(version, "actors")["data"]["actors"]
     compared: dict[str, tuple[list[Any], list[Any], Any]] = {
         "tasks": (
-            rows(tasks.list_tasks(session, ALL)),
+            rows(list_tasks(session, ALL)),
             live_rows(version, "tasks"),
             lambda row: (row["task_id"], row["attempt_number"]),
         ),
@@ -142,7 +143,7 @@ def test_every_field_that_differs_is_known_with_its_reason(
 
 def test_envelope_of_tasks_equals_live(session: CompiledSession, version: Version) -> None:
     """Totals and warnings are Ray's."""
-    ours = tasks.list_tasks(session, ALL)["data"]["result"]
+    ours = list_tasks(session, ALL)["data"]["result"]
     live = kuberay_live(version, "tasks")["data"]["result"]
     del ours["result"], live["result"]
     assert ours == live
@@ -176,7 +177,7 @@ def test_errors_of_failed_tasks_do_not_depend_on_file_order(
     files = sorted((kuberay_samples() / "tree" / "cluster-history").rglob("*.jsonl"))
     events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     session = compile_events(events[::-1] if backwards else events, tmp_path / "compiled")
-    (failed,) = [row for row in rows(tasks.list_tasks(session, ALL)) if row["state"] == "FAILED"]
+    (failed,) = [row for row in rows(list_tasks(session, ALL)) if row["state"] == "FAILED"]
     session.close()
     assert failed["error_type"] == "TASK_EXECUTION_EXCEPTION"
     assert "this task fails on purpose" in failed["error_message"]

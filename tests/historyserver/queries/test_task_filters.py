@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import TaskDetail
 from historyserver.queries.columns import TASKS
-from historyserver.queries.options import Filter, ListOptions
-from historyserver.queries.problems import QueryError
-from historyserver.queries.tasks import list_tasks
+from historyserver.queries.options import Filter, ListOptions, QueryError
 from tests.historyserver.queries.ray_answers import live
 from tests.historyserver.queries.session_builder import (
     JOB,
@@ -27,6 +25,7 @@ from tests.historyserver.queries.session_builder import (
     build,
     task_id,
 )
+from tests.historyserver.queries.task_lists import list_tasks
 
 OTHER_JOB = "03000000"
 ACTOR = "ab" * 12 + JOB

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from historyserver.compiled.opener import CompiledSession
-from historyserver.queries.options import EQUAL, Filter, ListOptions, list_options
-from historyserver.queries.problems import QueryError
-from historyserver.queries.tasks import list_tasks
+from historyserver.queries.options import EQUAL, Filter, ListOptions, QueryError, list_options
 from tests.historyserver.queries.session_builder import JOB, Task, build, task_id
+from tests.historyserver.queries.task_lists import list_tasks
 
 COUNT = 1234
 

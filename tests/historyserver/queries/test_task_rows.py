@@ -10,8 +10,8 @@ import pytest
 
 from historyserver.folding.records import LogInfo, Profile, ProfileEvent, TaskDetail
 from historyserver.queries.options import ListOptions
-from historyserver.queries.tasks import list_tasks
 from tests.historyserver.queries.session_builder import START_MS, Task, build, task_id
+from tests.historyserver.queries.task_lists import list_tasks
 
 NS = 1_000_000
 

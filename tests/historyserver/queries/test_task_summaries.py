@@ -10,8 +10,7 @@ import pytest
 from historyserver.compiled.opener import CompiledSession
 from historyserver.folding.records import ActorRecord
 from historyserver.queries import lineage
-from historyserver.queries.options import EQUAL, NOT_EQUAL, Filter
-from historyserver.queries.problems import QueryError
+from historyserver.queries.options import EQUAL, NOT_EQUAL, Filter, QueryError
 from historyserver.queries.task_summaries import check_summary_by, summary_by_function
 from tests.historyserver.queries.session_builder import JOB, NODE_B, Task, build, task_id
 
