@@ -37,6 +37,7 @@ class Answer:
     status: int
     content_type: str
     body: Any
+    taken_ms: int = 0
 
 
 def ask(base_url: str, requests: Iterable[Request]) -> Iterator[Answer]:
@@ -53,7 +54,9 @@ def ask(base_url: str, requests: Iterable[Request]) -> Iterator[Answer]:
         body: Any = text
         if content_type.startswith("application/json"):
             body = json.loads(text)
-        yield Answer(request.endpoint, request.path, status, content_type, body)
+        yield Answer(
+            request.endpoint, request.path, status, content_type, body, time.time_ns() // 1_000_000
+        )
 
 
 def capture(base_url: str, *, settle_s: float) -> list[Answer]:
