@@ -21,6 +21,7 @@ from tests.fidelity.requests import (
     Request,
     disturbing_round,
     first_round,
+    library_logs,
     second_round,
     third_round,
 )
@@ -73,6 +74,7 @@ def capture(base_url: str, *, settle_s: float) -> list[Answer]:
     answers += ask(base_url, second_round(known))
     listings = {answer.path: answer.body for answer in answers if answer.endpoint == "/api/v0/logs"}
     answers += ask(base_url, third_round(listings))
+    answers += ask(base_url, library_logs({answer.path: answer.body for answer in disturbing}))
     return [*answers, *disturbing]
 
 

@@ -176,6 +176,37 @@ def was_forgotten(difference: Difference, evidence: Evidence) -> bool:
     return bool(full and is_forgotten_attempt(full, evidence) and matching([full], difference.path))
 
 
+def has_no_definition(difference: Difference, evidence: Evidence) -> bool:
+    """The row is a task whose definition was lost, that ran where Ray says its actor lives."""
+    row = difference.our_row
+    if row is not None and "ph" in row:
+        row = row["args"]
+    full = row and task(evidence.ours, attempt(row))
+    if not full or task(evidence.live, attempt(full)) or full["language"] or full["parent_task_id"]:
+        return False
+    of = actor(evidence.live, full["actor_id"])
+    runs = any(event["state"] == "RUNNING" for event in full["events"])
+    return of is not None and runs and of["pid"] == full["worker_pid"]
+
+
+def failed_with_its_worker(difference: Difference, evidence: Evidence) -> bool:
+    """Ray failed it when its worker exited, of which no event tells; ours at its job's end."""
+    live, ours = difference.live_row, difference.our_row
+    full = ours and task(evidence.ours, attempt(ours))
+    known = live and task(evidence.live, attempt(live))
+    if not full or not known or not is_closed_row(full) or full["error_type"] != "WORKER_DIED":
+        return False
+    by_worker = f"Worker running the task ({known['worker_id']}) died"
+    is_so = known["state"] == "FAILED" and str(known["error_message"]).startswith(by_worker)
+    return is_so and bool(known["end_time_ms"] <= full["end_time_ms"])
+
+
+def is_pending_result(difference: Difference, _: Evidence) -> bool:
+    """The reference to the result of a call that still runs, as long polls have them."""
+    row = difference.live_row or difference.our_row
+    return bool(row) and (row["object_size"], row["task_status"]) == (-1, "SUBMITTED_TO_WORKER")
+
+
 def was_forgotten_in_timeline(difference: Difference, evidence: Evidence) -> bool:
     """The event is of such an attempt, or names a worker that ran nothing else."""
     event = difference.our_row

@@ -10,10 +10,13 @@ from functools import partial
 from tests.fidelity.comparing import Rule, Verdict
 from tests.fidelity.conditions import (
     emptied,
+    failed_with_its_worker,
     follows_from_rows,
+    has_no_definition,
     idle_worker_exited,
     is_end_message,
     is_own_id,
+    is_pending_result,
     is_same_kind,
     is_time,
     moved_to_other_state,
@@ -50,6 +53,9 @@ IDLE_WORKER = (
     "marks that task failed, and goes on saying so"
 )
 RESTARTS = "better: Ray forgets the creation attempts of a restarted actor"
+UNDEFINED = "better: Ray's own list leaves out tasks whose definition never reached it"
+WORKER_EXIT = "Ray failed it at its worker's exit; no event says so, ours fails at its job's end"
+GARBLED = "better: Ray's page of one actor writes the resource node:__internal_head__ in camel case"
 LATER = "written by Ray between the live answer and the end"
 REWRITTEN = "a file that Ray rewrites every ten seconds"
 WENT_ON = "went on between the live answer and the end"
@@ -89,7 +95,8 @@ def _actors() -> list[Rule]:
         ("/nodes/{id}", "data.detail.actors.*"),
     )
     sampled = (
-        "mem*", "gpus*", "processStats*", "num*", "used*", "taskQueueLength", "objectRefs*",
+        "mem*", "gpus*", "processStats*", "numExecutedTasks", "numLocalObjects",
+        "numObjectRefsInScope", "numPendingTasks", "used*", "taskQueueLength", "objectRefs*",
         "objectsTotal", "usedResources*",
     )  # fmt: skip
     rules = []
@@ -99,6 +106,15 @@ def _actors() -> list[Rule]:
             Rule(endpoint, f"{base}.endTime", ENDED, live=(0,), given=is_time),
             Rule(endpoint, f"{base}.exitDetail", ENDED, live=("-", "", None), given=ACTOR_ENDED),
             *(Rule(endpoint, f"{base}.{field}", SAMPLED, given=is_same_kind) for field in sampled),
+        ]
+        resources = f"{base}.requiredResources"
+        # Serve's controller asks for a thousandth of it.
+        garbled, right = (
+            f"{resources}.node:{name}" for name in ("InternalHead", "__internal_head__")
+        )
+        rules += [
+            Rule(endpoint, garbled, GARBLED, live=(0.001,), verdicts=MISSING),
+            Rule(endpoint, right, GARBLED, ours=(0.001,), verdicts=EXTRA),
         ]
     return rules
 
@@ -112,6 +128,13 @@ def _tasks() -> list[Rule]:
              given=was_forgotten_in_timeline),
         Rule(tasks, f"{rows}.node_id", PLACED, live=(None,), given=placed_as_its_actor),
         Rule(tasks, f"{rows}.worker_id", PLACED, live=(None,), given=placed_as_its_actor),
+        Rule(tasks, rows, UNDEFINED, verdicts=EXTRA, given=has_no_definition),
+        Rule("/api/v0/tasks/timeline*", "*", UNDEFINED, verdicts=EXTRA, given=has_no_definition),
+        *(
+            Rule(tasks, f"{rows}.{field}", WORKER_EXIT, verdicts=DIFFERS,
+                 given=failed_with_its_worker)
+            for field in ("error_message", "end_time_ms", "events.*.created_ms")
+        ),
         *(
             Rule(tasks, f"{rows}.{field}", IDLE_WORKER, verdicts=DIFFERS, given=idle_worker_exited)
             for field in ("state", "error_type", "error_message", "end_time_ms")
@@ -136,6 +159,8 @@ def _state_api() -> list[Rule]:
     actors, workers, nodes = (f"/api/v0/{name} *" for name in ("actors", "workers", "nodes"))
     context = f"{rows}.death_cause.actor_died_error_context"
     return [
+        Rule("/api/v0/objects *", rows, SAMPLED, given=is_pending_result, verdicts=EXTRA + MISSING),
+        Rule("/api/v0/objects *", f"{rows}.*", SAMPLED, given=is_pending_result),
         Rule(actors, f"{rows}.state", ENDED, live=OPEN_ACTORS, ours=("DEAD",)),
         Rule(actors, f"{rows}.death_cause", ENDED, live=(None,), verdicts=MISSING),
         Rule(actors, f"{context}.error_message", ENDED, verdicts=EXTRA, given=ACTOR_ENDED),

@@ -7,104 +7,37 @@ from typing import Any
 
 import pytest
 
-from tests.fidelity.asking import Answer
-from tests.fidelity.comparing import compare
-from tests.fidelity.evidence import ACTORS, TASKS, Evidence
+from tests.fidelity.evidence import ACTORS, Evidence
+from tests.fidelity.made_pairs import (
+    ACTOR,
+    CLOSED,
+    FAILED_ONES,
+    LINEAGE,
+    OF_JOB,
+    RESTARTED,
+    SUMMARY,
+    TAKEN_MS,
+    TIMELINE,
+    Body,
+    captured,
+    creation,
+    listing,
+    reasons,
+    running,
+    task,
+    tasks,
+)
 from tests.fidelity.rules import (
     COUNTED,
-    EMPTY_LOG,
     ENDED,
     IDLE_WORKER,
-    LATER,
-    NEVER_RAN,
     RESTARTS,
-    REWRITTEN,
-    RULES,
-    TASK_LOG,
+    SAMPLED,
+    UNDEFINED,
     WENT_ON,
+    WORKER_EXIT,
 )
 from tests.fidelity.summaries import summary
-
-Body = dict[str, Any]
-TAKEN_MS = 1_796_081_400_000
-ACTOR = "c754436918efd423aebcbe3402000000"
-CREATION = "f" * 16 + ACTOR
-SUMMARY = "/api/v0/tasks/summarize?timeout=30"
-LINEAGE = "/api/v0/tasks/summarize?filter_keys=job_id&filter_predicates=%3D&filter_values=02000000&summary_by=lineage"
-OF_JOB = "/api/v0/tasks?detail=1&filter_keys=job_id&filter_predicates=%3D&filter_values=02000000"
-FAILED_ONES = "/api/v0/tasks?filter_keys=state&filter_predicates=%3D&filter_values=FAILED"
-TIMELINE = "/api/v0/tasks/timeline"
-NAMES = {
-    TASKS: "/api/v0/tasks detail",
-    ACTORS: "/api/v0/actors detail",
-    SUMMARY: "/api/v0/tasks/summarize",
-    LINEAGE: "/api/v0/tasks/summarize by lineage",
-    OF_JOB: "/api/v0/tasks of job",
-    FAILED_ONES: "/api/v0/tasks by state",
-}
-CLOSED = {
-    "state": "FAILED",
-    "error_type": "SESSION_ENDED",
-    "error_message": "The Ray session ended at 2026-11-30 23:30:43 UTC while this task was RUNNING;"
-    " whether it finished is not known.",
-}
-
-
-def task(task_id: str = "a" * 48, **other: Any) -> Body:
-    """A task's row as Ray has it, as far as rules look."""
-    times = {"RUNNING": TAKEN_MS - 60_000, "FINISHED": TAKEN_MS - 50_000}
-    row = {
-        "task_id": task_id, "attempt_number": 0, "name": "work", "func_or_class_name": "work",
-        "state": "FINISHED", "job_id": "02000000", "type": "NORMAL_TASK", "actor_id": None,
-        "parent_task_id": "f" * 40 + "02000000", "worker_id": "1" * 56, "node_id": "2" * 56,
-        "worker_pid": 7, "error_type": None, "error_message": None, "end_time_ms": None,
-        "creation_time_ms": 1,
-        "events": [{"state": state, "created_ms": time} for state, time in times.items()],
-    }  # fmt: skip
-    return row | other
-
-
-def running(**other: Any) -> Body:
-    """The same task in the live answer, still open."""
-    return task(state="RUNNING", events=task()["events"][:1], **other)
-
-
-def creation(attempt: int, **other: Any) -> Body:
-    """An attempt to create the restarted actor."""
-    kind = {"type": "ACTOR_CREATION_TASK", "actor_id": ACTOR, "attempt_number": attempt}
-    return task(CREATION, func_or_class_name="Plain.__init__", **(kind | other))
-
-
-RESTARTED = {
-    "actor_id": ACTOR, "state": "DEAD", "num_restarts": "1", "class_name": "Plain",
-    "repr_name": "", "node_id": "2" * 56, "pid": 7,
-}  # fmt: skip
-
-
-def listing(rows: list[Body], **numbers: int) -> Body:
-    """A state API answer."""
-    counts = {"total": len(rows), "num_after_truncation": len(rows), "num_filtered": len(rows)}
-    return {"data": {"result": {**counts, **numbers, "result": rows}}}
-
-
-def reasons(live: dict[str, Any], ours: dict[str, Any]) -> set[str | None]:
-    """The reasons that the declared rules give for the differences of some answers."""
-    found = compare(captured(live), captured(ours), RULES)
-    return {each.reason for one in found for each in one.differences}
-
-
-def captured(side: dict[str, Any]) -> list[Answer]:
-    """One side's answers, as a capture has them."""
-    return [
-        Answer(NAMES.get(path, path), path, 200, "application/json", body, TAKEN_MS)
-        for path, body in side.items()
-    ]
-
-
-def tasks(*rows: Body) -> dict[str, Any]:
-    """The answers of one side: these tasks and the actor."""
-    return {TASKS: listing(list(rows)), ACTORS: listing([RESTARTED])}
-
 
 # -- closed by the end ----------------------------------------------------------------------
 
@@ -232,6 +165,47 @@ def test_task_that_failed_first_or_otherwise_is_not_explained() -> None:
     assert None in reasons(tasks(own), tasks(task()))
 
 
+# -- what reached only one side -------------------------------------------------------------------
+
+
+def undefined(**other: Any) -> Body:
+    """A call of the actor that ran, and whose definition was lost."""
+    kind = {"type": "ACTOR_TASK", "actor_id": ACTOR, "language": None, "parent_task_id": None}
+    return task("b" * 16 + ACTOR, **(kind | other))
+
+
+def test_task_without_definition_is_explained_where_its_actor_lived() -> None:
+    """Ray leaves it out of its list."""
+    assert reasons(tasks(task()), tasks(task(), undefined())) == {UNDEFINED, COUNTED}
+    wrong: list[Body] = [{"language": "PYTHON"}, {"worker_pid": 8}, {"actor_id": 1}, {"events": []}]
+    for each in wrong:
+        assert None in reasons(tasks(task()), tasks(task(), undefined(**each)))
+
+
+def test_task_that_failed_with_its_worker_is_explained() -> None:
+    """Ours may fail it at the end of its job, and only then."""
+    by_worker = f"Worker running the task ({'1' * 56}) died with exit_type: 3"
+    failed: Body = {"state": "FAILED", "error_type": "WORKER_DIED", "end_time_ms": 5}
+    live = tasks(task(**failed, error_message=by_worker))
+    ours = task(**failed, error_message="Job finishes (02000000) as driver exits.")
+    assert reasons(live, tasks(ours | {"end_time_ms": 9})) == {WORKER_EXIT}
+    assert None in reasons(live, tasks(ours | {"end_time_ms": 4}))
+    assert None in reasons(live, tasks(ours | {"error_message": "other"}))
+    other = tasks(task(**failed, error_message="Worker running the task (2) died"))
+    assert None in reasons(other, tasks(ours))
+
+
+def test_only_pending_results_may_come_and_go() -> None:
+    """A list of objects is older than the live answer, but what is stored stays the same."""
+    path = "/api/v0/objects?detail=1&limit=10000"
+    row = {"object_id": "a", "reference_type": "LOCAL_REFERENCE", "pid": 1}
+    pending = row | {"object_size": -1, "task_status": "SUBMITTED_TO_WORKER"}
+    stored = row | {"object_size": 9, "task_status": "FINISHED"}
+    kept = stored | {"object_id": "b"}
+    for one, reason in ((pending, SAMPLED), (stored, None)):
+        assert reason in reasons({path: listing([kept, one])}, {path: listing([kept])})
+
+
 # -- attempts that Ray forgot -------------------------------------------------------------------
 
 
@@ -311,48 +285,3 @@ def summed(cluster: Body, count: int) -> Body:
     numbers = {"total": count, "num_after_truncation": count, "num_filtered": count}
     result = {"node_id_to_summary": {"cluster": cluster}}
     return {"data": {"result": {**numbers, "result": result}}}
-
-
-# -- logs -------------------------------------------------------------------------------------------
-
-FILE = "/api/v0/logs/file?node_id=n&filename="
-OF_TASK = f"/api/v0/logs/file?task_id={'a' * 48}&suffix=out&attempt_number=0"
-
-
-def logs(path: str, live: Any, ours: Any, *, status: tuple[int, int]) -> set[str | None]:
-    """The reasons for the difference of one log, beside a crashed task's row."""
-    name = "/api/v0/logs/file of task" if "task_id" in path else "/api/v0/logs/file"
-    pairs = [captured(tasks(task(name="crashes", func_or_class_name="crashes"))) for _ in range(2)]
-    for answers, code, body in zip(pairs, status, (live, ours), strict=True):
-        answers.append(Answer(name, path, code, "text/plain", body, TAKEN_MS))
-    return {each.reason for one in compare(pairs[0], pairs[1], RULES) for each in one.differences}
-
-
-def test_only_rays_own_logs_may_come_after_the_live_answer() -> None:
-    """An empty log is one; text where Ray had none is explained of its own processes only."""
-    status = (500, 200)
-    assert logs(f"{FILE}worker-1.out", "500 Internal", "", status=status) == {EMPTY_LOG}
-    assert logs(f"{FILE}gcs_server.err", "500 Internal", "later", status=status) == {LATER}
-    assert None in logs(f"{FILE}worker-1.out", "500 Internal", "later", status=status)
-
-
-def test_only_the_state_dump_is_rewritten() -> None:
-    """Another text of any other file is wrong."""
-    assert logs(f"{FILE}debug_state.txt", "a", "b", status=(200, 200)) == {REWRITTEN}
-    assert logs(f"{FILE}worker-1.out", "a", "b", status=(200, 200)) == {None}
-
-
-def test_refused_log_of_a_task_is_its_workers() -> None:
-    """The text begins with the job and names the task; another text is not explained."""
-    right = ":job_id:02000000\n:task_name:crashes\nout\n"
-    assert logs(OF_TASK, "log_info = None", right, status=(500, 200)) == {TASK_LOG}
-    for wrong in ("out\n", right.replace("02", "03"), right.replace("crashes", "other")):
-        assert None in logs(OF_TASK, "log_info = None", wrong, status=(500, 200))
-
-
-def test_log_that_never_was() -> None:
-    """We may say so only if Ray knows no worker either."""
-    ours = {"result": False, "msg": "the task never ran on a worker"}
-    assert logs(OF_TASK, "due to missing node info.", ours, status=(500, 400)) == {NEVER_RAN}
-    assert None in logs(OF_TASK, "500 Internal", ours, status=(500, 400))
-    assert None in logs(OF_TASK, "text", ours, status=(200, 400))
