@@ -61,6 +61,8 @@ class _Kept:
     """What is known of one endpoint's stored answer and of when to ask again."""
 
     due_s: float = 0.0
+    answered: bool = False
+    """Was asked before with success: the first time costs more than any other."""
     rejections: int = 0
     """So many answers in turn told less than the kept one."""
     good: bool = False
@@ -211,6 +213,9 @@ class Snapshots:
         kept.due_s = self._monotonic() + max(endpoint.every_s, took_s * _COST_SHARE)
         fault = answer.fault or usable(answer.status, answer.body, any_text=endpoint.any_text)
         if fault is None:
+            if not kept.answered:  # it started a driver for Serve, Data or Train, for good
+                kept.due_s = self._monotonic() + endpoint.every_s
+            kept.answered = True
             return answer
         self._metrics.polls.labels(fault.value).inc()
         return Answer(answer.status, answer.content_type, b"", fault)

@@ -173,14 +173,15 @@ def _canonical(raw: msgspec.Raw) -> str:
 
 
 def _add_death(record: ActorRecord, steps: list[_Step]) -> None:
-    """Take time and cause from the first DEAD after the actor last lived.
+    """Take the time from the first DEAD after the actor last lived, the cause from the last.
 
-    Ray reports a death twice at times, a moment apart; its own end time is the first one's.
+    Ray reports a death twice at times, a moment apart: one that is out of scope, for instance,
+    when its lineage is gone too. Its own end time is the first one's, its own cause the last's.
     """
     lived_ns = max((step.time_ns for step in steps if step.state != "DEAD"), default=0)
     deaths = [step for step in steps if step.state == "DEAD" and step.time_ns >= lived_ns]
     record.end_ns = deaths[0].time_ns if deaths else 0
-    record.death_cause_json = next((d.death_cause for d in deaths if d.death_cause), "")
+    record.death_cause_json = next((d.death_cause for d in reversed(deaths) if d.death_cause), "")
     if not record.death_cause_json:
         return
     try:

@@ -15,6 +15,9 @@ _encode = msgspec.msgpack.Encoder().encode
 SPAN_ORDER = itemgetter(2, 1, 0, 3)
 """Of the fields of a span: by end, start, name and extra data."""
 
+RUN_SPAN = "task:"
+"""Prefix of the spans of a task that runs, as `task:execute`; other spans are of calls."""
+
 TASK_SPAN = "task::"
 """Prefix of the span over a whole task; the task's name follows."""
 
@@ -49,3 +52,8 @@ def traced_name(packed: Sequence[bytes]) -> str:
             if event.name.startswith(TASK_SPAN):
                 return event.name.removeprefix(TASK_SPAN)
     return ""
+
+
+def has_run(packed: Sequence[bytes]) -> bool:
+    """Whether a span says that the task ran in the process that reports it."""
+    return any(event.name.startswith(RUN_SPAN) for one in packed for event in _decode(one).events)

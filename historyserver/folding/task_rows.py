@@ -17,7 +17,7 @@ from historyserver.folding.closing import (
     Closing,
     job_ended_message,
 )
-from historyserver.folding.profiles import merge_profiles, traced_name
+from historyserver.folding.profiles import has_run, merge_profiles, traced_name
 from historyserver.folding.shapes import Shape, implied_type
 from historyserver.folding.states import FAILED, FINISHED, STATES, name_of
 from historyserver.folding.transitions import times_of
@@ -103,7 +103,8 @@ class RowMaker:
         if any(attempt.shape == NO_SHAPE for attempt in attempts.values()):
             share_definitions(attempts.values())
         for attempt in attempts.values():
-            yield self._row(attempt)
+            if attempt.shape != NO_SHAPE or not _is_thread(attempt):
+                yield self._row(attempt)
 
     def _row(self, attempt: Attempt) -> Row:
         ids = self._context.string_ids
@@ -217,6 +218,18 @@ class RowMaker:
                 base = self._log_bases[key] = f"{self._context.session_dir}/logs/{name}"
             stdout, stderr = stdout or f"{base}.out", stderr or f"{base}.err"
         return (stdout, stderr, stdout_start, stdout_end, stderr_start, stderr_end)
+
+
+def _is_thread(attempt: Attempt) -> bool:
+    """Whether this is a thread that called Ray, and no task.
+
+    Ray gives threads that run no task (those of Serve, Data and Train) a random task id, which
+    looks like an actor task's, and reports their calls as its spans. Its own list skips them, too.
+    """
+    is_told = attempt.transitions or attempt.pid or attempt.log or attempt.error
+    if is_told or implied_type(attempt.task_id) != "ACTOR_TASK":
+        return False
+    return bool(attempt.profiles) and not has_run(attempt.profiles)
 
 
 def _name_bytes(shape: Shape) -> int:

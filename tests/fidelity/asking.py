@@ -21,6 +21,7 @@ from tests.fidelity.requests import (
     Request,
     disturbing_round,
     first_round,
+    library_logs,
     second_round,
     third_round,
 )
@@ -37,6 +38,7 @@ class Answer:
     status: int
     content_type: str
     body: Any
+    taken_ms: int = 0
 
 
 def ask(base_url: str, requests: Iterable[Request]) -> Iterator[Answer]:
@@ -53,7 +55,9 @@ def ask(base_url: str, requests: Iterable[Request]) -> Iterator[Answer]:
         body: Any = text
         if content_type.startswith("application/json"):
             body = json.loads(text)
-        yield Answer(request.endpoint, request.path, status, content_type, body)
+        yield Answer(
+            request.endpoint, request.path, status, content_type, body, time.time_ns() // 1_000_000
+        )
 
 
 def capture(base_url: str, *, settle_s: float) -> list[Answer]:
@@ -70,6 +74,7 @@ def capture(base_url: str, *, settle_s: float) -> list[Answer]:
     answers += ask(base_url, second_round(known))
     listings = {answer.path: answer.body for answer in answers if answer.endpoint == "/api/v0/logs"}
     answers += ask(base_url, third_round(listings))
+    answers += ask(base_url, library_logs({answer.path: answer.body for answer in disturbing}))
     return [*answers, *disturbing]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
 from tests.fidelity.asking import Answer
+from tests.fidelity.evidence import Evidence
 from tests.fidelity.leaves import Leaf, leaves, normal_timeline
 
 FLOAT_TOLERANCE = 1e-9
@@ -28,7 +29,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A difference that is known and explained; both globs and, if given, the value must match."""
+    """A difference that is known and explained: all that is given must match.
+
+    `given` looks at more than the field: at its row, and at what else was answered.
+    """
 
     endpoint: str
     field: str
@@ -36,9 +40,10 @@ class Rule:
     live: tuple[Any, ...] = ()  # the live values it is limited to; empty: any
     ours: tuple[Any, ...] = ()  # the same for our values
     verdicts: tuple[Verdict, ...] = (Verdict.DIFFERS, Verdict.MISSING, Verdict.EXTRA)
-    place: str = ""  # a pattern that is found in the place, with its rows' identities
+    path: str = ""  # a pattern that is found in what was asked
+    given: Callable[[Difference, Evidence], bool] | None = None
 
-    def explains(self, difference: Difference) -> bool:
+    def explains(self, difference: Difference, evidence: Evidence) -> bool:
         """Whether this rule is about the difference."""
         return (
             fnmatchcase(difference.endpoint, self.endpoint)
@@ -46,7 +51,8 @@ class Rule:
             and difference.verdict in self.verdicts
             and (not self.live or _is_one_of(difference.live, self.live))
             and (not self.ours or _is_one_of(difference.ours, self.ours))
-            and re.search(self.place, difference.place) is not None
+            and re.search(self.path, difference.path) is not None
+            and (self.given is None or self.given(difference, evidence))
         )
 
 
@@ -61,6 +67,8 @@ class Difference:
     verdict: Verdict
     live: Any
     ours: Any
+    live_row: Any = None
+    our_row: Any = None
     reason: str | None = None
 
 
@@ -83,10 +91,12 @@ def compare(
     live: Iterable[Answer], ours: Iterable[Answer], rules: Sequence[Rule]
 ) -> list[Compared]:
     """Compare the answers to the same requests, in their order."""
-    return [_compare(left, right, rules) for left, right in zip(live, ours, strict=True)]
+    pairs = list(zip(live, ours, strict=True))
+    evidence = Evidence.of(pairs)
+    return [_compare(left, right, rules, evidence) for left, right in pairs]
 
 
-def _compare(live: Answer, ours: Answer, rules: Sequence[Rule]) -> Compared:
+def _compare(live: Answer, ours: Answer, rules: Sequence[Rule], evidence: Evidence) -> Compared:
     left, right = _fields(live), _fields(ours)
     equal = 0
     found: list[Difference] = []
@@ -106,16 +116,17 @@ def _compare(live: Answer, ours: Answer, rules: Sequence[Rule]) -> Compared:
             verdict=verdict,
             live=one.value if one else None,
             ours=other.value if other else None,
+            live_row=one.row if one else None,
+            our_row=other.row if other else None,
         )
-        found.append(_with_reason(difference, rules))
+        found.append(_with_reason(difference, rules, evidence))
     return Compared(live.endpoint, live.path, equal, tuple(found))
 
 
-def _with_reason(difference: Difference, rules: Sequence[Rule]) -> Difference:
+def _with_reason(difference: Difference, rules: Sequence[Rule], evidence: Evidence) -> Difference:
     for rule in rules:
-        if rule.explains(difference):
-            values = {name: getattr(difference, name) for name in difference.__slots__}
-            return Difference(**(values | {"reason": rule.reason}))
+        if rule.explains(difference, evidence):
+            return replace(difference, reason=rule.reason)
     return difference
 
 

@@ -2,7 +2,7 @@
 
 A leaf is a scalar, an empty list or an empty map. Each has a `place` (with the identity of each
 row on the way, to match both sides) and a `field` (the same with `*` for identities, for rules
-and tables).
+and tables), and knows the outermost row that it belongs to.
 """
 
 from __future__ import annotations
@@ -43,23 +43,26 @@ class Leaf:
 
     field: str
     value: Any
+    row: Any = None  # the outermost list item or map by id around it
 
 
 def leaves(body: Any) -> dict[str, Leaf]:
     """The leaf fields of an answer by their place."""
-    return {place: Leaf(field, value) for place, field, value in _walk(body, "", "")}
+    return dict(_walk(body, "", "", None))
 
 
-def _walk(value: Any, place: str, field: str) -> Iterator[tuple[str, str, Any]]:
+def _walk(value: Any, place: str, field: str, row: Any) -> Iterator[tuple[str, Leaf]]:
     if isinstance(value, dict) and value:
         for key, below in value.items():
-            shown = "*" if ID.fullmatch(key) else key
-            yield from _walk(below, f"{place}.{key}", _joined(field, shown))
+            is_id = ID.fullmatch(key) is not None
+            inner = below if is_id and row is None else row
+            yield from _walk(below, f"{place}.{key}", _joined(field, "*" if is_id else key), inner)
     elif isinstance(value, list) and value:
         for name, below in _named_rows(_unpadded(value)):
-            yield from _walk(below, f"{place}[{name}]", _joined(field, "*"))
+            inner = below if row is None else row
+            yield from _walk(below, f"{place}[{name}]", _joined(field, "*"), inner)
     else:
-        yield place, field, value
+        yield place, Leaf(field, value, row)
 
 
 def _unpadded(rows: list[Any]) -> list[Any]:

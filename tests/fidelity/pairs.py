@@ -10,9 +10,10 @@ import json
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from demo.server import history_server
@@ -57,29 +58,27 @@ class Pair:
 class Recipe:
     """How a session is made."""
 
-    name: str
-    script: Path
+    jobs: Mapping[str, Path]  # scripts by their submission id, run one after the other
     workers: int = 0
-    runtime_env: str = RUNTIME_ENV
-    fails: bool = False  # the job is meant to fail or to be still running things at the end
 
 
+JOBS = Path(__file__).parent / "jobs"
+LIBRARY_JOB = {"library-job": JOBS / "library_job.py"}
 RECIPES = {
-    "small": Recipe("small", REPOSITORY / "demo" / "sample_job.py"),
-    "rich": Recipe("rich", Path(__file__).with_name("rich_job.py"), workers=1),
+    "small": Recipe({"demo-job": REPOSITORY / "demo" / "sample_job.py"}),
+    "libraries": Recipe(LIBRARY_JOB),
+    "rich": Recipe({"demo-job": JOBS / "rich_job.py"} | LIBRARY_JOB, workers=1),
 }
 
 
 def make(recipe: Recipe, folder: Path) -> Pair:
     """Run the session, capture, stop; `folder` is emptied first."""
+    if LIBRARY_JOB.items() <= recipe.jobs.items():
+        _check_libraries()
     cluster = started(lambda: _start(recipe, folder))
     try:
-        status = cluster.submit(
-            recipe.script, submission_id="demo-job", runtime_env=recipe.runtime_env
-        )
-        if status != 0 and not recipe.fails:
-            text = cluster.log("demo-job").read_text()[-3000:]
-            raise RuntimeError(f"the job ended with status {status}:\n{text}")
+        for submission_id, script in recipe.jobs.items():
+            _run(cluster, script, submission_id)
         cluster.capture(folder / "live.jsonl")
         session = cluster.session
         cluster.stop()
@@ -94,6 +93,24 @@ def make(recipe: Recipe, folder: Path) -> Pair:
     }
     (folder / "pair.json").write_text(json.dumps(identity))
     return Pair(folder)
+
+
+def _check_libraries() -> None:
+    """Say at once what the library job would stumble over in its workers."""
+    needed = {"Serve": "starlette", "Data": "pyarrow", "Train": "pandas"}
+    for library, package in needed.items():
+        if find_spec(package) is None:
+            raise RuntimeError(
+                f"Ray {library} needs {package}, which is not installed: the rich session needs"
+                " the environment of `make` (extra dev), or ray[serve,data,train]"
+            )
+
+
+def _run(cluster: RealCluster, script: Path, submission_id: str) -> None:
+    status = cluster.submit(script, submission_id=submission_id, runtime_env=RUNTIME_ENV)
+    if status != 0:
+        text = cluster.log(submission_id).read_text()[-3000:]
+        raise RuntimeError(f"{submission_id} ended with status {status}:\n{text}")
 
 
 def _start(recipe: Recipe, folder: Path) -> RealCluster:

@@ -29,6 +29,8 @@ class Request:
     path: str
 
 
+SERVE = "/api/serve/applications/"
+TRAIN = "/api/train/v2/runs/v1"
 JOBS = Request("/api/jobs/", "/api/jobs/")
 
 
@@ -123,7 +125,8 @@ def _tasks(answers: Mapping[str, Any]) -> Iterator[Request]:
     base = "/api/v0/tasks"
     for state in sorted({str(row["state"]) for row in rows}):
         cli = CLI.format(detail="True")
-        query = f"limit=100&{cli}&{_filter('state', state)}"
+        # The command's own limit of 100 would leave Ray any hundred.
+        query = f"limit=10000&{cli}&{_filter('state', state)}"
         yield Request(f"{base} by state", f"{base}?{query}")
     for name in sorted({str(row["name"]) for row in rows})[:8]:
         yield Request(f"{base} by name", f"{base}?detail=1&limit=10000&{_filter('name', name)}")
@@ -200,13 +203,35 @@ def third_round(listings: Mapping[str, Any]) -> list[Request]:
 
 
 def disturbing_round(jobs: list[dict[str, Any]]) -> list[Request]:
-    """Serve's answer starts a driver in a live cluster, Data's an actor: they come first."""
+    """Serve's and Train's answers start drivers in a live cluster, Data's an actor: they come first."""
     data = [
         Request("/api/data/datasets/{job}", f"/api/data/datasets/{job['job_id']}")
         for job in jobs
         if job.get("job_id")
     ]
-    return [*data, *_same("/api/serve/applications/")]
+    return [*data, *_same(SERVE, TRAIN)]
+
+
+def library_logs(disturbing: Mapping[str, Any]) -> list[Request]:
+    """The logs that the answers about Serve and Train name, as Serve's pages ask for them."""
+    found: dict[str, None] = {}
+    for answer in (disturbing.get(SERVE), disturbing.get(TRAIN)):
+        for part in _parts_with_logs(answer):
+            name = str(part["log_file_path"]).rpartition("/logs/")[2].removeprefix("/")
+            where = f"node_id={part['node_id']}&filename={quote(name, safe='')}"
+            found[f"/api/v0/logs/file?{where}&lines=50000&filter_ansi_code=true"] = None
+    return [Request("/api/v0/logs/file of library", path) for path in found]
+
+
+def _parts_with_logs(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if value.get("log_file_path") and value.get("node_id"):
+            yield value
+        for below in value.values():
+            yield from _parts_with_logs(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _parts_with_logs(below)
 
 
 def _sampled(names: Iterable[str], count: int) -> list[str]:

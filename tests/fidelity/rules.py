@@ -5,7 +5,35 @@ Order matters: the first rule that explains a difference gives its reason.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tests.fidelity.comparing import Rule, Verdict
+from tests.fidelity.conditions import (
+    emptied,
+    failed_with_its_worker,
+    follows_from_rows,
+    has_no_definition,
+    idle_worker_exited,
+    is_end_message,
+    is_own_id,
+    is_pending_result,
+    is_same_kind,
+    is_time,
+    moved_to_other_state,
+    placed_as_its_actor,
+    was_closed,
+    was_forgotten,
+    was_forgotten_in_timeline,
+    went_on,
+)
+from tests.fidelity.log_conditions import (
+    is_empty,
+    is_folder,
+    is_worker_log,
+    live_failed,
+    says_never_ran,
+)
+from tests.fidelity.summaries import is_rays_count
 
 DIFFERS = (Verdict.DIFFERS,)
 MISSING = (Verdict.MISSING,)
@@ -14,7 +42,9 @@ EXTRA = (Verdict.EXTRA,)
 SAMPLED = "sampled earlier: a moving value of the collector's last snapshot before the end"
 ENDED = "the session has ended: what was alive or open is shown closed, with a message"
 COUNTED = "follows from the rows: states closed at the end, and attempts that Ray forgot"
-EMPTY_LOG = "better: Ray 2.55 answers 500 for an empty log or a task that never ran"
+EMPTY_LOG = "better: Ray 2.55 answers 500 for an empty log"
+NEVER_RAN = "better: Ray 2.55 answers 500 for the log of what never ran, where we answer 400"
+TASK_LOG = "better: Ray 2.55 has no log of an actor's task or a crashed one; its worker's is shown"
 NO_METRICS = "Grafana and Prometheus belong to the live cluster"
 FOLDERS = "object storage has no empty folders"
 PLACED = "better: Ray's own list lacks node and worker of these tasks; the actor's events tell them"
@@ -23,23 +53,20 @@ IDLE_WORKER = (
     "marks that task failed, and goes on saying so"
 )
 RESTARTS = "better: Ray forgets the creation attempts of a restarted actor"
-LATER = "written or removed by Ray between the live answer and the end"
+UNDEFINED = "better: Ray's own list leaves out tasks whose definition never reached it"
+WORKER_EXIT = "Ray failed it at its worker's exit; no event says so, ours fails at its job's end"
+GARBLED = "better: Ray's page of one actor writes the resource node:__internal_head__ in camel case"
+LATER = "written by Ray between the live answer and the end"
 REWRITTEN = "a file that Ray rewrites every ten seconds"
-SERVE = "the live dashboard tells defaults when Serve is not used; nothing is stored then"
+WENT_ON = "went on between the live answer and the end"
 
-# The identity of a later attempt of an actor's creation task: its id begins with 16 times f.
-RESTARTED = r'\["f{16}[0-9a-f]+", [1-9]'
-
-OPEN_TASKS = (
-    "PENDING_ARGS_AVAIL",
-    "PENDING_NODE_ASSIGNMENT",
-    "PENDING_OBJ_STORE_MEM_AVAIL",
-    "PENDING_ARGS_FETCH",
-    "SUBMITTED_TO_WORKER",
-    "RUNNING",
-    "PENDING_ACTOR_TASK_ARGS_FETCH",
-    "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY",
+ACTOR_ENDED, WORKER_ENDED, NODE_ENDED = (
+    partial(is_end_message, what) for what in ("actor", "worker", "node")
 )
+# What Ray's own processes write to until they end; workers are done before the live answer.
+RAYS_OWN_LOG = r"filename=(gcs_server|raylet|dashboard|monitor|runtime_env_agent|log_monitor)[._]"
+NODE_PAGES = (("/nodes?view=summary", "data.summary.*"), ("/nodes/{id}", "data.detail"))
+
 OPEN_ACTORS = ("ALIVE", "PENDING_CREATION", "DEPENDENCIES_UNREADY", "RESTARTING")
 
 _NODE_SAMPLES = (
@@ -54,11 +81,8 @@ _NODE_SAMPLES = (
 def _sampled_nodes() -> list[Rule]:
     """Hardware figures of nodes, in the list and in the detail."""
     return [
-        Rule(endpoint, f"{base}.{field}", SAMPLED)
-        for endpoint, base in (
-            ("/nodes?view=summary", "data.summary.*"),
-            ("/nodes/{id}", "data.detail"),
-        )
+        Rule(endpoint, f"{base}.{field}", SAMPLED, given=is_same_kind)
+        for endpoint, base in NODE_PAGES
         for field in _NODE_SAMPLES
     ]
 
@@ -71,79 +95,131 @@ def _actors() -> list[Rule]:
         ("/nodes/{id}", "data.detail.actors.*"),
     )
     sampled = (
-        "mem*", "gpus*", "processStats*", "num*", "used*", "taskQueueLength", "objectRefs*",
+        "mem*", "gpus*", "processStats*", "numExecutedTasks", "numLocalObjects",
+        "numObjectRefsInScope", "numPendingTasks", "used*", "taskQueueLength", "objectRefs*",
         "objectsTotal", "usedResources*",
     )  # fmt: skip
     rules = []
     for endpoint, base in bases:
-        rules.append(Rule(endpoint, f"{base}.state", ENDED, live=OPEN_ACTORS))
-        rules.append(Rule(endpoint, f"{base}.endTime", ENDED, live=(0,)))
-        rules.append(Rule(endpoint, f"{base}.exitDetail", ENDED, live=("-", "", None)))
-        rules += [Rule(endpoint, f"{base}.{field}", SAMPLED) for field in sampled]
+        rules += [
+            Rule(endpoint, f"{base}.state", ENDED, live=OPEN_ACTORS, ours=("DEAD",)),
+            Rule(endpoint, f"{base}.endTime", ENDED, live=(0,), given=is_time),
+            Rule(endpoint, f"{base}.exitDetail", ENDED, live=("-", "", None), given=ACTOR_ENDED),
+            *(Rule(endpoint, f"{base}.{field}", SAMPLED, given=is_same_kind) for field in sampled),
+        ]
+        resources = f"{base}.requiredResources"
+        # Serve's controller asks for a thousandth of it.
+        garbled, right = (
+            f"{resources}.node:{name}" for name in ("InternalHead", "__internal_head__")
+        )
+        rules += [
+            Rule(endpoint, garbled, GARBLED, live=(0.001,), verdicts=MISSING),
+            Rule(endpoint, right, GARBLED, ours=(0.001,), verdicts=EXTRA),
+        ]
     return rules
 
 
-def _state_api() -> list[Rule]:
-    """Rows that the end closed."""
-    rows = "data.result.result.*"
-    tasks, actors, workers, nodes = (
-        f"/api/v0/{resource} *" for resource in ("tasks", "actors", "workers", "nodes")
-    )
+def _tasks() -> list[Rule]:
+    """Rows of tasks: closed by the end, gone on, placed, or forgotten by Ray."""
+    tasks, rows = "/api/v0/tasks*", "data.result.result*"
     return [
-        Rule(tasks, f"{rows}.state", IDLE_WORKER, live=("FAILED",), ours=("FINISHED",)),
-        Rule(tasks, f"{rows}.error_type", IDLE_WORKER, live=("WORKER_DIED",), ours=(None,)),
-        Rule(tasks, f"{rows}.error_message", IDLE_WORKER, ours=(None,), verdicts=DIFFERS),
-        Rule(tasks, f"{rows}.events.*", IDLE_WORKER, verdicts=MISSING, place=r"FAILED"),
-        Rule("/api/v0/tasks not finished", f"{rows}.*", IDLE_WORKER, verdicts=MISSING),
-        Rule(tasks, f"{rows}.state", ENDED, live=OPEN_TASKS),
-        Rule(tasks, f"{rows}.end_time_ms", ENDED, live=(None,)),
-        Rule(tasks, f"{rows}.error_*", ENDED, live=(None,)),
-        Rule(tasks, f"{rows}.node_id", PLACED, live=(None,)),
-        Rule(tasks, f"{rows}.worker_id", PLACED, live=(None,)),
-        Rule(actors, f"{rows}.state", ENDED, live=OPEN_ACTORS),
-        Rule(actors, f"{rows}.death_cause*", ENDED, live=(None,)),
-        Rule(workers, f"{rows}.is_alive", ENDED, live=(True,)),
-        Rule(workers, f"{rows}.end_time_ms", ENDED, live=(0, None)),
-        Rule(workers, f"{rows}.exit_*", ENDED, live=(None,)),
-        Rule(nodes, f"{rows}.state", ENDED, live=("ALIVE",)),
-        Rule(nodes, f"{rows}.state_message", ENDED, live=(None,)),
-        Rule(nodes, f"{rows}.end_time_ms", ENDED, live=(0, None)),
+        Rule(tasks, rows, RESTARTS, verdicts=EXTRA, given=was_forgotten),
+        Rule("/api/v0/tasks/timeline*", "*", RESTARTS, verdicts=EXTRA,
+             given=was_forgotten_in_timeline),
+        Rule(tasks, f"{rows}.node_id", PLACED, live=(None,), given=placed_as_its_actor),
+        Rule(tasks, f"{rows}.worker_id", PLACED, live=(None,), given=placed_as_its_actor),
+        Rule(tasks, rows, UNDEFINED, verdicts=EXTRA, given=has_no_definition),
+        Rule("/api/v0/tasks/timeline*", "*", UNDEFINED, verdicts=EXTRA, given=has_no_definition),
+        *(
+            Rule(tasks, f"{rows}.{field}", WORKER_EXIT, verdicts=DIFFERS,
+                 given=failed_with_its_worker)
+            for field in ("error_message", "end_time_ms", "events.*.created_ms")
+        ),
+        *(
+            Rule(tasks, f"{rows}.{field}", IDLE_WORKER, verdicts=DIFFERS, given=idle_worker_exited)
+            for field in ("state", "error_type", "error_message", "end_time_ms")
+        ),
+        Rule(tasks, f"{rows}.events.*", IDLE_WORKER, verdicts=MISSING, given=idle_worker_exited),
+        Rule("/api/v0/tasks not finished", f"{rows}", IDLE_WORKER, verdicts=MISSING,
+             given=idle_worker_exited),
+        *(
+            Rule(tasks, f"{rows}.{field}", ENDED, verdicts=DIFFERS, given=was_closed)
+            for field in ("state", "end_time_ms", "error_type", "error_message")
+        ),
+        Rule("/api/v0/tasks by state", rows, ENDED, verdicts=EXTRA + MISSING,
+             given=moved_to_other_state),
+        Rule(tasks, rows, WENT_ON, given=went_on),
+        Rule(tasks, "data.result.result", WENT_ON, verdicts=EXTRA + MISSING, given=emptied),
+    ]  # fmt: skip
+
+
+def _state_api() -> list[Rule]:
+    """Other rows that the end closed."""
+    rows = "data.result.result.*"
+    actors, workers, nodes = (f"/api/v0/{name} *" for name in ("actors", "workers", "nodes"))
+    context = f"{rows}.death_cause.actor_died_error_context"
+    return [
+        Rule("/api/v0/objects *", rows, SAMPLED, given=is_pending_result, verdicts=EXTRA + MISSING),
+        Rule("/api/v0/objects *", f"{rows}.*", SAMPLED, given=is_pending_result),
+        Rule(actors, f"{rows}.state", ENDED, live=OPEN_ACTORS, ours=("DEAD",)),
+        Rule(actors, f"{rows}.death_cause", ENDED, live=(None,), verdicts=MISSING),
+        Rule(actors, f"{context}.error_message", ENDED, verdicts=EXTRA, given=ACTOR_ENDED),
+        Rule(actors, f"{context}.actor_id", ENDED, verdicts=EXTRA, given=is_own_id),
+        Rule(workers, f"{rows}.is_alive", ENDED, live=(True,), ours=(False,)),
+        Rule(workers, f"{rows}.end_time_ms", ENDED, live=(0, None), given=is_time),
+        Rule(workers, f"{rows}.exit_detail", ENDED, live=(None,), given=WORKER_ENDED),
+        Rule(nodes, f"{rows}.state", ENDED, live=("ALIVE",), ours=("DEAD",)),
+        Rule(nodes, f"{rows}.state_message", ENDED, live=(None,), given=NODE_ENDED),
+        Rule(nodes, f"{rows}.end_time_ms", ENDED, live=(0, None), given=is_time),
     ]
 
 
 def _counts() -> list[Rule]:
     """Numbers that follow from the rows."""
-    totals = "data.result.result.node_id_to_summary.cluster"
+    summary = "data.result.result.node_id_to_summary.cluster*"
     return [
-        Rule("/api/v0/*", "data.result.total", COUNTED, verdicts=DIFFERS),
-        Rule("/api/v0/*", "data.result.num_*", COUNTED, verdicts=DIFFERS),
-        Rule("/api/v0/*/summarize*", f"{totals}*.state_counts.*", COUNTED),
-        Rule("/api/v0/*/summarize*", f"{totals}.total_*", COUNTED, verdicts=DIFFERS),
+        Rule("/api/v0/*", "data.result.total", COUNTED, verdicts=DIFFERS, given=follows_from_rows),
+        Rule("/api/v0/*", "data.result.num_*", COUNTED, verdicts=DIFFERS, given=follows_from_rows),
+        Rule("/api/v0/*/summarize*", summary, COUNTED, given=is_rays_count),
+    ]
+
+
+def _logs() -> list[Rule]:
+    """Logs that Ray does not give, or writes on."""
+    file = "/api/v0/logs/file*"
+    refused = "/api/v0/logs/file of task"
+    return [
+        Rule(file, "text", EMPTY_LOG, ours=("",), verdicts=EXTRA, given=live_failed),
+        Rule(file, "status", EMPTY_LOG, live=(500,), ours=(200,), given=is_empty),
+        Rule(file, "status", NEVER_RAN, live=(500,), ours=(400,), given=says_never_ran),
+        Rule(file, "*", NEVER_RAN, verdicts=EXTRA, given=says_never_ran),
+        Rule(refused, "status", TASK_LOG, live=(500,), ours=(200,), given=is_worker_log),
+        Rule(refused, "text", TASK_LOG, verdicts=EXTRA, given=is_worker_log),
+        Rule(file, "status", LATER, live=(500,), ours=(200,), path=RAYS_OWN_LOG),
+        Rule(file, "text", LATER, verdicts=EXTRA, path=RAYS_OWN_LOG),
+        Rule(
+            "/api/v0/logs/file", "text", REWRITTEN, verdicts=DIFFERS, path=r"filename=debug_state"
+        ),
+        Rule("/api/v0/logs*", "data.result.*", FOLDERS, verdicts=MISSING, given=is_folder),
     ]
 
 
 RULES: tuple[Rule, ...] = (
     Rule("/api/grafana_health", "*", NO_METRICS),
     Rule("/api/prometheus_health", "*", NO_METRICS),
-    Rule("/api/component_activities", "*.timestamp", SAMPLED),
-    Rule("/api/cluster_status*", "data.autoscalingStatus", SAMPLED),
-    Rule("/api/cluster_status*", "data.clusterStatus", SAMPLED),
-    Rule("/api/cluster_status*", "data.clusterStatus.*Time", SAMPLED),
-    Rule("/api/cluster_status*", "data.clusterStatus.time", SAMPLED),
-    Rule("/nodes?view=summary", "data.summary.*.raylet.stateMessage", ENDED, live=(None, "")),
-    Rule("/nodes/{id}", "data.detail.raylet.stateMessage", ENDED, live=(None, "")),
+    Rule("/api/component_activities", "*.timestamp", SAMPLED, given=is_same_kind),
+    Rule("/api/cluster_status*", "data.autoscalingStatus", SAMPLED, given=is_same_kind),
+    Rule("/api/cluster_status*", "data.clusterStatus", SAMPLED, given=is_same_kind),
+    Rule("/api/cluster_status*", "data.clusterStatus.*Time", SAMPLED, given=is_same_kind),
+    Rule("/api/cluster_status*", "data.clusterStatus.time", SAMPLED, given=is_same_kind),
+    *(
+        Rule(endpoint, f"{base}.raylet.stateMessage", ENDED, live=(None, ""), given=NODE_ENDED)
+        for endpoint, base in NODE_PAGES
+    ),
     *_sampled_nodes(),
     *_actors(),
+    *_tasks(),
     *_state_api(),
     *_counts(),
-    Rule("/api/v0/tasks*", "data.result.result*", RESTARTS, verdicts=EXTRA, place=RESTARTED),
-    Rule("/api/v0/tasks/summarize*", "data.result.result*", RESTARTS, verdicts=EXTRA),
-    Rule("/api/v0/tasks/timeline*", "*", RESTARTS, verdicts=EXTRA),
-    Rule("/api/v0/tasks by state", "data.result.result*", ENDED, verdicts=EXTRA + MISSING),
-    Rule("/api/v0/logs/file*", "status", EMPTY_LOG, live=(500,)),
-    Rule("/api/v0/logs/file*", "*", EMPTY_LOG, verdicts=EXTRA),
-    Rule("/api/v0/logs/file", "text", REWRITTEN, verdicts=DIFFERS),
-    Rule("/api/v0/logs*", "data.result.*", FOLDERS, verdicts=MISSING),
-    Rule("/api/v0/logs*", "data.result.*", LATER, verdicts=EXTRA),
-    Rule("/api/serve/applications/", "*", SERVE, verdicts=MISSING),
+    *_logs(),
 )

@@ -47,6 +47,19 @@ def test_a_death_reported_twice_has_the_time_of_the_first() -> None:
     assert actor.end_ns - actor.start_ns == 3_000_000_000
 
 
+def test_a_death_reported_twice_has_the_cause_of_the_last() -> None:
+    """Ray tells more when the lineage of an actor out of scope is gone, too."""
+    deaths = steps(("DEAD", 4), ("DEAD", 4.5))
+    for step, reason in zip(
+        deaths["actorLifecycleEvent"]["stateTransitions"],
+        ("OUT_OF_SCOPE", "REF_DELETED"),
+        strict=True,
+    ):
+        step["deathCause"] = {"actorDiedErrorContext": {"reason": reason}}
+    cause = json.loads(actor_of([alive(1, WORKER, 5), deaths]).death_cause_json)
+    assert cause["actorDiedErrorContext"]["reason"] == "REF_DELETED"
+
+
 def test_an_actor_that_lived_to_the_end_is_closed() -> None:
     """DEAD with a cause that says so; what Ray said last is kept."""
     actor = actor_of([alive(1, WORKER, 5), event("OTHER", "other", {})])

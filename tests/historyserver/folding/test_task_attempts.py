@@ -220,6 +220,19 @@ def test_a_task_without_a_definition_takes_its_name_from_its_profile() -> None:
     assert (row["name"], row["type"], row["job"]) == ("train", "NORMAL_TASK", JOB.hex())
 
 
+@pytest.mark.parametrize(("span", "count"), [("submit_task", 0), ("task:execute", 1)])
+def test_a_thread_that_only_calls_is_no_task(span: str, count: int) -> None:
+    """Ray gives it a random task id and reports its calls; what ran is a task all the same."""
+    spans = [{"eventName": span, "startTime": "1", "endTime": "2", "extraData": "{}"}]
+    payload = {
+        "taskId": b64(CALL), "attemptNumber": 0,
+        "profileEvents": {"componentType": "driver", "componentId": "", "events": spans},
+    }  # fmt: skip
+    profile = event("TASK_PROFILE_EVENT", "taskProfileEvents", payload)
+    assert len(rows([profile])) == count
+    assert len(rows([profile, lifecycle(CALL, ("RUNNING", 1))])) == 1
+
+
 def test_spans_of_several_events_are_united_once_each() -> None:
     """A driver reports its spans bit by bit, and some of them again."""
 
