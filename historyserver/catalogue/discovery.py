@@ -60,7 +60,7 @@ class Skips:
         keys = self._keys.setdefault(reason, set())
         if key not in keys:
             keys.add(key)
-            log.warning("%s: not listed: %s", key, reason.value)
+            log.warning("a key is not listed", extra={"key": key, "reason": reason.value})
 
     def counts(self) -> dict[str, int]:
         """How many keys by reason, for metrics."""

@@ -79,7 +79,7 @@ class CompiledCache:
             match = _LEFT.match(path.name)
             if match is None or match["key"] != key:
                 continue
-            log.info("removing what an unfinished compile left", extra={"name_left": path.name})
+            log.info("removing what an unfinished compile left", extra={"left": path.name})
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -38,16 +38,18 @@ def fetch(backend: Backend, key: str, path: Path, *, max_bytes: int) -> Fetched:
                 part = unpacked.decompress(bite)
                 size_bytes += len(part)
                 if size_bytes > max_bytes:
-                    log.warning("%s: unpacks to more than %d bytes, not used", key, max_bytes)
+                    fields = {"key": key, "max_bytes": max_bytes}
+                    log.warning("a stored file unpacks to too much, not used", extra=fields)
                     return Fetched.DAMAGED
                 file.write(part)
     except NotFoundError:
         return Fetched.ABSENT
     except zstandard.ZstdError as error:
-        log.warning("%s: damaged, it is made anew: %s", key, error)
+        fields = {"key": key, "error": str(error)}
+        log.warning("a stored file is damaged, it is made anew", extra=fields)
         return Fetched.DAMAGED
     if not unpacked.eof:
-        log.warning("%s: cut short, it is made anew", key)
+        log.warning("a stored file is cut short, it is made anew", extra={"key": key})
         return Fetched.DAMAGED
     return Fetched.WHOLE
 

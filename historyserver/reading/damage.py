@@ -61,7 +61,8 @@ class DamageLog:
         """Count one loss, and say so in the log: the first of a reason loudly."""
         level = logging.DEBUG if any(i.reason is reason for i in self.items) else logging.WARNING
         self.items.append(Damage(reason, key, size_bytes))
-        log.log(level, "%s: left out %d bytes: %s", key, size_bytes, reason.value)
+        fields = {"key": key, "bytes": size_bytes, "reason": reason.value}
+        log.log(level, "bytes were left out", extra=fields)
 
     def counts(self) -> dict[str, int]:
         """How often each reason occurred."""

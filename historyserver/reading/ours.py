@@ -197,7 +197,7 @@ def _add_manifest(
         else:
             bad += 1
     if bad:
-        log.warning("%s: %d entries are impossible and left out", info.key, bad)
+        log.warning("impossible entries are left out", extra={"key": info.key, "entries": bad})
         damage.add(DamageReason.BAD_MANIFEST, info.key, 0)
 
 

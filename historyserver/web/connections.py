@@ -97,7 +97,8 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn is not typed
         if status == 500:
             log.error("a request failed outside of the app", exc_info=exc)
         else:
-            log.info("refused a request: %s: %s", type(exc).__name__, str(exc)[:200])
+            fields = {"reason": type(exc).__name__, "detail": str(exc)[:200]}
+            log.info("refused a request", extra=fields)
         body = msgspec.json.encode(error_body(code, text))
         head = (
             f"HTTP/1.1 {status} {_REASONS[status]}\r\nConnection: close\r\n"

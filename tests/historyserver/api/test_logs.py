@@ -26,49 +26,32 @@ def asker(backend: Backend, made: HandMade) -> Asker:
     return Asker(app_of(backend, made.opened()))
 
 
+GROUPS = {
+    "worker_out": [FILE],
+    "worker_err": [FILE.replace(".out", ".err")],
+    "core_worker": ["python-core-worker-1_2.log"],
+    "driver": ["python-core-driver-1_2.log"],
+    "raylet": ["raylet.out", "raylet.out.1"],
+    "gcs_server": ["gcs_server.out"],
+    "autoscaler": ["monitor.log"],
+    "agent": ["dashboard_agent.log"],
+    "dashboard": ["dashboard.log"],
+    "internal": ["dashboard_JobHead.log", "events/", "log_monitor.log", "serve/", FILE + ".1"],
+}
+"""The groups of Ray 2.55's log manager, the first rule that fits."""
+
+
 def test_names_come_in_ray_s_groups_and_folders_end_with_a_slash(
     backend: Backend, hand_made: HandMade
 ) -> None:
-    """The groups of Ray 2.55's log manager, the first rule that fits."""
-    for name in (
-        FILE,
-        FILE.replace(".out", ".err"),
-        FILE + ".1",
-        "python-core-worker-1_2.log",
-        "python-core-driver-1_2.log",
-        "raylet.out",
-        "raylet.out.1",
-        "gcs_server.out",
-        "log_monitor.log",
-        "monitor.log",
-        "dashboard_agent.log",
-        "dashboard.log",
-        "dashboard_JobHead.log",
-        "events/event_GCS.log",
-        "serve/a/b.log",
-    ):
-        hand_made.log(name, b"x\n")
-    ask = asker(backend, hand_made)
-    found = ask.json(f"{LIST}?node_id={HEAD}")
+    """Folders are listed with what is in them below."""
+    for name in sorted(name for names in GROUPS.values() for name in names):
+        hand_made.log(
+            {"events/": "events/event_GCS.log", "serve/": "serve/a/b.log"}.get(name, name), b"x\n"
+        )
+    found = asker(backend, hand_made).json(f"{LIST}?node_id={HEAD}")
     assert found["result"] is True
-    assert found["data"]["result"] == {
-        "worker_out": [FILE],
-        "worker_err": [FILE.replace(".out", ".err")],
-        "core_worker": ["python-core-worker-1_2.log"],
-        "driver": ["python-core-driver-1_2.log"],
-        "raylet": ["raylet.out", "raylet.out.1"],
-        "gcs_server": ["gcs_server.out"],
-        "autoscaler": ["monitor.log"],
-        "agent": ["dashboard_agent.log"],
-        "dashboard": ["dashboard.log"],
-        "internal": [
-            "dashboard_JobHead.log",
-            "events/",
-            "log_monitor.log",
-            "serve/",
-            FILE + ".1",
-        ],
-    }
+    assert found["data"]["result"] == GROUPS
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_lineage_with_another_filter_is_made(asker: Asker) -> None:
     assert asker.json(f"/api/v0/tasks/summarize?{query}")["data"]["result"]["num_filtered"] == 1
 
 
-def test_summaries_answer(asker: Asker) -> None:
+def test_summaries_are_those_that_ray_s_cli_asks_for(asker: Asker) -> None:
     """As `ray summary` asks."""
     assert asker.json("/api/v0/tasks/summarize?timeout=30") == kuberay_live("v170", "summarize")
     assert asker.json("/api/v0/actors/summarize?timeout=30")["data"]["result"]["total"] == 2
@@ -178,7 +178,7 @@ def test_jobs_by_list_and_by_either_id(asker: Asker) -> None:
     assert "nope" in refused(asker.session("/api/jobs/nope"), "not_found")
 
 
-def test_actor_views(asker: Asker) -> None:
+def test_actors_come_as_a_table_in_part_and_alone(asker: Asker) -> None:
     """The table, some of it, one; unknown is null as in Ray."""
     table = asker.json("/logical/actors")["data"]["actors"]
     actor_id = next(iter(table))
@@ -188,7 +188,7 @@ def test_actor_views(asker: Asker) -> None:
     assert asker.json("/logical/actors/x")["data"]["detail"] is None
 
 
-def test_node_views(asker: Asker) -> None:
+def test_nodes_come_as_summary_host_names_and_alone(asker: Asker) -> None:
     """Summary by default, host names, detail; an unknown view is refused."""
     summary = asker.json("/nodes?view=summary")
     assert asker.json("/nodes") == summary
@@ -198,7 +198,7 @@ def test_node_views(asker: Asker) -> None:
     refused(asker.session("/nodes?view=x"), "bad_request")
 
 
-def test_cluster_answers(asker: Asker) -> None:
+def test_the_cluster_tells_status_versions_and_activity(asker: Asker) -> None:
     """Status in both forms, metadata, activities."""
     assert "Node status" in asker.json("/api/cluster_status?format=1")["data"]["clusterStatus"]
     assert set(asker.json("/api/cluster_status")["data"]) == set(live("cluster_status")["data"])

@@ -74,13 +74,13 @@ def fold_bodies(bodies: list[bytes], *, partitions: int = 1, state: str = "ended
         (folder / "bucket").mkdir()
         backend = LocalBackend(folder / "bucket")
         mapped: dict[int, MapResult] = {}
-        labourers = []
+        workers = []
         for number, body in enumerate(bodies):
             backend.put(f"{number}.jsonl", body)
-            labourer = CompileWorker(backend, folder, number, partitions)
-            labourer.map(Unit(EventFile(f"{number}.jsonl", "", len(body), "", "plain")))
-            mapped[number] = labourer.finish_map()
-            labourers.append(labourer)
+            worker = CompileWorker(backend, folder, number, partitions)
+            worker.map(Unit(EventFile(f"{number}.jsonl", "", len(body), "", "plain")))
+            mapped[number] = worker.finish_map()
+            workers.append(worker)
         source = SessionSource(
             session=SessionRef("ns", "c", SESSION),
             generation="C",
@@ -92,7 +92,7 @@ def fold_bodies(bodies: list[bytes], *, partitions: int = 1, state: str = "ended
         entities = gather_entities(mapped, source, 0)
         plan = make_plan(mapped, entities, SESSION)
         for partition in range(partitions):
-            labourers[-1].reduce(plan, partition)
+            workers[-1].reduce(plan, partition)
         table = TaskTable(folder, partitions, plan.context.string_ids)
         details = {number: unpack(chunk) for number, chunk in table.details()}
         rows = [_whole(row, details) for row in table.rows()]

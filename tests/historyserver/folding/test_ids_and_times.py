@@ -65,6 +65,6 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         parse_time_ns(text)
 
 
-def test_times_for_people() -> None:
+def test_times_are_written_as_people_read_them() -> None:
     """In UTC, to the second."""
     assert utc_text(1_796_075_248_271) == "2026-11-30 21:47:28 UTC"

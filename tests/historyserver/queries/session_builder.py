@@ -80,6 +80,24 @@ def build(
 ) -> CompiledSession:
     """Write the records to a compiled session and open it."""
     writer = CompiledWriter(path)
+    _add_tasks(writer, tasks)
+    writer.add_actors(actors)
+    writer.add_jobs(jobs)
+    writer.add_nodes(nodes)
+    writer.add_workers(workers)
+    writer.add_cluster_events(_event_row(event) for event in cluster_events)
+    writer.add_snapshots(
+        (name, item, START_MS, zstandard.compress(msgspec.json.encode(body)))
+        for (name, item), body in (snapshots or {}).items()
+    )
+    writer.index()
+    writer.finish(_facts(state))
+    session = open_compiled(path)
+    _opened.append(session)
+    return session
+
+
+def _add_tasks(writer: CompiledWriter, tasks: Sequence[Task]) -> None:
     strings = _Strings()
     rows = [_row(task, number, strings) for number, task in enumerate(tasks)]
     pack = DetailPacker().pack
@@ -93,32 +111,20 @@ def build(
         (number, pack([msgspec.msgpack.encode(task.detail)])) for number, task in enumerate(tasks)
     )
     writer.add_task_counts(counts)
-    writer.add_actors(actors)
-    writer.add_jobs(jobs)
-    writer.add_nodes(nodes)
-    writer.add_workers(workers)
-    writer.add_cluster_events(_event_row(event) for event in cluster_events)
-    writer.add_snapshots(
-        (name, item, START_MS, zstandard.compress(msgspec.json.encode(body)))
-        for (name, item), body in (snapshots or {}).items()
+
+
+def _facts(state: str) -> Meta:
+    return Meta(
+        schema_version=SCHEMA_VERSION,
+        fingerprint="test",
+        namespace="ml",
+        cluster="c",
+        session="session_2026-11-30_20-00-00_000000_1",
+        state=state,
+        start_ms=START_MS,
+        end_ms=END_MS,
+        ray_version="2.55.1",
     )
-    writer.index()
-    writer.finish(
-        Meta(
-            schema_version=SCHEMA_VERSION,
-            fingerprint="test",
-            namespace="ml",
-            cluster="c",
-            session="session_2026-11-30_20-00-00_000000_1",
-            state=state,
-            start_ms=START_MS,
-            end_ms=END_MS,
-            ray_version="2.55.1",
-        )
-    )
-    session = open_compiled(path)
-    _opened.append(session)
-    return session
 
 
 def close_all() -> None:

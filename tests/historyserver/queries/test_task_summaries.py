@@ -100,7 +100,7 @@ def test_prepared_lineage_covers_jobs_and_all_only(session: CompiledSession) -> 
     assert lineage.prepared_lineage(session, (Filter("job_id", NOT_EQUAL, JOB),)) is None
 
 
-def test_summary_by_is_checked() -> None:
+def test_an_unknown_kind_of_summary_is_refused() -> None:
     """As Ray checks it."""
     assert check_summary_by("lineage")
     assert not check_summary_by(None)

@@ -16,8 +16,8 @@ from tests.historyserver.sessions.stored_samples import Clock
 
 
 @pytest.fixture
-def samples(tmp_path: Path) -> LocalBackend:
-    """A bucket with the sample sessions."""
+def bucket(tmp_path: Path) -> LocalBackend:
+    """A bucket with the sample sessions, to be written to."""
     shutil.copytree(kuberay_samples() / "tree", tmp_path / "bucket")
     return LocalBackend(tmp_path / "bucket")
 
@@ -29,8 +29,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def sessions(samples: LocalBackend, tmp_path: Path, clock: Clock) -> Iterator[Sessions]:
+def sessions(bucket: LocalBackend, tmp_path: Path, clock: Clock) -> Iterator[Sessions]:
     """Sessions with an empty cache."""
-    found = stored_sessions(samples, tmp_path / "cache", monotonic_s=clock)
+    found = stored_sessions(bucket, tmp_path / "cache", monotonic_s=clock)
     yield found
     found.close()

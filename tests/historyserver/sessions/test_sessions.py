@@ -63,9 +63,9 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> Compiles:
     return found
 
 
-def stored(samples: LocalBackend) -> list[str]:
+def stored(bucket: LocalBackend) -> list[str]:
     """The compiled sessions in storage."""
-    return [getattr(item, "key", "") for item in samples.list(compiled_prefix(REF))]
+    return [getattr(item, "key", "") for item in bucket.list(compiled_prefix(REF))]
 
 
 def test_a_session_is_compiled_once_and_then_kept(sessions: Sessions, compiles: Compiles) -> None:
@@ -86,7 +86,7 @@ def test_threads_share_one_compile(sessions: Sessions, compiles: Compiles) -> No
     assert compiles.number == 1
 
 
-def test_processes_share_one_compile(samples: LocalBackend, tmp_path: Path) -> None:
+def test_processes_share_one_compile(bucket: LocalBackend, tmp_path: Path) -> None:
     """Two servers on one machine: the second one finds the first one's file."""
     script = """
 import sys
@@ -108,27 +108,27 @@ sessions.close()
 
 
 def test_another_replica_fetches_what_was_stored(
-    sessions: Sessions, samples: LocalBackend, compiles: Compiles, tmp_path: Path
+    sessions: Sessions, bucket: LocalBackend, compiles: Compiles, tmp_path: Path
 ) -> None:
     """Stored back once; a replica with an empty cache does not compile."""
     sessions.open(REF)
     sessions.close()
-    assert len(stored(samples)) == 1
-    replica = stored_sessions(samples, tmp_path / "other")
+    assert len(stored(bucket)) == 1
+    replica = stored_sessions(bucket, tmp_path / "other")
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 1
 
 
 def test_a_restarted_server_uses_its_local_cache(
-    sessions: Sessions, samples: LocalBackend, compiles: Compiles, tmp_path: Path
+    sessions: Sessions, bucket: LocalBackend, compiles: Compiles, tmp_path: Path
 ) -> None:
     """Even when storage lost the compiled file."""
     sessions.open(REF)
     sessions.close()
-    for key in stored(samples):
-        samples.delete(key)
-    again = stored_sessions(samples, tmp_path / "cache")
+    for key in stored(bucket):
+        bucket.delete(key)
+    again = stored_sessions(bucket, tmp_path / "cache")
     assert count(again.open(REF)) == 17
     again.close()
     assert compiles.number == 1
@@ -136,29 +136,29 @@ def test_a_restarted_server_uses_its_local_cache(
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "not a session"])
 def test_a_damaged_stored_file_is_made_anew_and_replaced(
-    sessions: Sessions, samples: LocalBackend, compiles: Compiles, tmp_path: Path, damage: str
+    sessions: Sessions, bucket: LocalBackend, compiles: Compiles, tmp_path: Path, damage: str
 ) -> None:
     """zstd's checksum and the opener tell; the next replica fetches a good one."""
     sessions.open(REF)
     sessions.close()
-    (key,) = stored(samples)
-    body = b"".join(samples.get(key))
+    (key,) = stored(bucket)
+    body = b"".join(bucket.get(key))
     other = zstandard.compress(b"hello" * 1000)
-    samples.put(
+    bucket.put(
         key, {"cut": body[: len(body) // 2], "garbage": b"x" * 100, "not a session": other}[damage]
     )
-    replica = stored_sessions(samples, tmp_path / "other")
+    replica = stored_sessions(bucket, tmp_path / "other")
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 2
-    third = stored_sessions(samples, tmp_path / "third")
+    third = stored_sessions(bucket, tmp_path / "third")
     assert count(third.open(REF)) == 17
     third.close()
     assert compiles.number == 2
 
 
 def test_a_damaged_local_file_is_fetched_again(
-    sessions: Sessions, samples: LocalBackend, tmp_path: Path
+    sessions: Sessions, bucket: LocalBackend, tmp_path: Path
 ) -> None:
     """A flipped bit on the local disk is noticed before any query."""
     sessions.open(REF)
@@ -167,7 +167,7 @@ def test_a_damaged_local_file_is_fetched_again(
     body = bytearray(path.read_bytes())
     body[len(body) // 2] ^= 0x10
     path.write_bytes(body)
-    again = stored_sessions(samples, tmp_path / "cache")
+    again = stored_sessions(bucket, tmp_path / "cache")
     assert count(again.open(REF)) == 17
     again.close()
 
@@ -192,7 +192,7 @@ def test_a_compile_that_dies_is_an_error_with_a_reason(
 
 
 def test_read_only_storage_still_serves(
-    sessions: Sessions, samples: LocalBackend, monkeypatch: pytest.MonkeyPatch
+    sessions: Sessions, bucket: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When storing back is denied, the session opens all the same."""
 
@@ -202,7 +202,7 @@ def test_read_only_storage_still_serves(
     monkeypatch.setattr(preparing, "store", denied)
     assert count(sessions.open(REF)) == 17
     sessions.close()
-    assert stored(samples) == []
+    assert stored(bucket) == []
 
 
 def _running(source: SessionSource) -> SessionSource:
@@ -211,7 +211,7 @@ def _running(source: SessionSource) -> SessionSource:
 
 def test_a_running_session_is_renewed_when_it_changed(
     sessions: Sessions,
-    samples: LocalBackend,
+    bucket: LocalBackend,
     compiles: Compiles,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
@@ -221,7 +221,7 @@ def test_a_running_session_is_renewed_when_it_changed(
     first = sessions.open(REF)
     node = "24f17727caa70f5f337c6577c934be477927e238a13410c79dd84a73"
     key = event_key(REF, node, ("job_events", "03000000"), 1_796_075_250 * 10**9, gzip=False)
-    samples.put(key, b"{}\n")
+    bucket.put(key, b"{}\n")
     clock.now_s = 9
     assert sessions.open(REF) is first
     clock.now_s = 11
@@ -239,4 +239,4 @@ def test_a_running_session_is_renewed_when_it_changed(
     assert sessions.open(REF).compiled is second.compiled  # nothing new: no compile
     assert compiles.number == 2
     sessions.close()
-    assert stored(samples) == []
+    assert stored(bucket) == []

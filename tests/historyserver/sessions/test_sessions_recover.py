@@ -39,31 +39,31 @@ def test_a_cache_folder_that_was_deleted_is_made_again(sessions: Sessions, tmp_p
     assert count(second) == 17
 
 
-def _tampered(samples: LocalBackend, statement: str, tmp_path: Path) -> None:
+def _tampered(bucket: LocalBackend, statement: str, tmp_path: Path) -> None:
     """Change the stored compiled session by SQL."""
-    (item,) = samples.list(compiled_prefix(REF))
+    (item,) = bucket.list(compiled_prefix(REF))
     key = getattr(item, "key", "")
     path = tmp_path / "tampered.sqlite"
-    packed = read_all(samples, key, max_bytes=1 << 26)
+    packed = read_all(bucket, key, max_bytes=1 << 26)
     path.write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress(packed))
     connection = sqlite3.connect(path)
     connection.execute(statement)
     connection.commit()
     connection.execute("VACUUM")
     connection.close()
-    samples.put(key, zstandard.compress(path.read_bytes()))
+    bucket.put(key, zstandard.compress(path.read_bytes()))
 
 
 @pytest.mark.parametrize(("name", "value"), [("cluster", "v162"), ("fingerprint", "00")])
 def test_a_stored_file_of_another_session_is_not_used(
-    sessions: Sessions, samples: LocalBackend, tmp_path: Path, name: str, value: str
+    sessions: Sessions, bucket: LocalBackend, tmp_path: Path, name: str, value: str
 ) -> None:
     """Whoever may write the compiled files must not pass one session off as another."""
     sessions.open(REF)
     sessions.close()
     change = f"UPDATE meta SET value = '\"{value}\"' WHERE key = '{name}'"
-    _tampered(samples, change, tmp_path)
-    replica = stored_sessions(samples, tmp_path / "other")
+    _tampered(bucket, change, tmp_path)
+    replica = stored_sessions(bucket, tmp_path / "other")
     meta = replica.open(REF).compiled.meta
     assert (meta.cluster, count(replica.open(REF))) == ("v170", 17)
     replica.close()
@@ -74,15 +74,15 @@ def test_a_stored_file_of_another_session_is_not_used(
     ["DROP TABLE tasks", "ALTER TABLE tasks RENAME COLUMN state TO other"],
 )
 def test_a_file_that_fails_in_a_query_is_made_anew(
-    sessions: Sessions, samples: LocalBackend, tmp_path: Path, damage: str
+    sessions: Sessions, bucket: LocalBackend, tmp_path: Path, damage: str
 ) -> None:
     """The first reader is told to come back; then all is well, in storage too."""
     sessions.open(REF)
     sessions.close()
-    _tampered(samples, damage, tmp_path)
+    _tampered(bucket, damage, tmp_path)
     for cache in ("other", "third"):
-        replica = stored_sessions(samples, tmp_path / cache)
-        ask = Asker(app_of(samples, entries=[entry_of(REF)], sessions=replica))
+        replica = stored_sessions(bucket, tmp_path / cache)
+        ask = Asker(app_of(bucket, entries=[entry_of(REF)], sessions=replica))
         if cache == "other":
             refused(ask.get(TASKS), "session_preparing", status=503)
         assert ask.get(TASKS).get_json()["data"]["result"]["total"] == 13
@@ -205,11 +205,11 @@ def test_a_renewal_that_fails_keeps_what_is_open(
 
 @pytest.mark.parametrize("harm", ["cut", "deleted"])
 def test_a_file_that_is_cut_or_deleted_while_open_ends_no_process(
-    sessions: Sessions, samples: LocalBackend, harm: str
+    sessions: Sessions, bucket: LocalBackend, harm: str
 ) -> None:
     """A mapped file would end it by SIGBUS. The reader is told to come back; then all is well."""
     path = sessions.open(REF).compiled.path
-    ask = Asker(app_of(samples, entries=[entry_of(REF)], sessions=sessions))
+    ask = Asker(app_of(bucket, entries=[entry_of(REF)], sessions=sessions))
     assert ask.get(TASKS).status_code == 200
     if harm == "cut":
         os.truncate(path, 20_000)

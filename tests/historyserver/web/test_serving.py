@@ -24,6 +24,9 @@ REPOSITORY = Path(__file__).parents[3]
 IDLE_BYTES = 90 * 1024 * 1024
 PREFIX = f"/s/ml/raycluster/v170/{SESSIONS['v170']}"
 
+LEFT = "..0a-3-f1.77.unfinished.x7"
+"""A folder that a compile of a killed server left."""
+
 
 class Server:
     """A running server on a free port."""
@@ -79,6 +82,7 @@ class Server:
 def server(tmp_path: Path, process_logs: ProcessLogs) -> Iterator[Server]:
     """A server over the two KubeRay sample sessions."""
     shutil.copytree(kuberay_samples() / "tree", tmp_path / "tree")
+    (tmp_path / "cache" / LEFT).mkdir(parents=True)
     log = process_logs.add(tmp_path / "server.log")
     command = [
         *(sys.executable, "-m", "historyserver", "serve", "--storage-backend=local"),
@@ -113,6 +117,14 @@ def test_a_session_is_compiled_served_and_stored_back(server: Server, tmp_path: 
     status, page = server.get(PREFIX + "/")
     assert status == 200
     assert b"<title>Ray Dashboard</title>" in page
+
+
+def test_what_a_killed_server_left_is_removed_at_the_next_start(
+    server: Server, tmp_path: Path
+) -> None:
+    """Before anybody asks for a session: it may fill the disk."""
+    assert server.get("/healthz")[0] == 200
+    assert not (tmp_path / "cache" / LEFT).exists()
 
 
 def test_memory_at_rest_is_small(server: Server) -> None:
