@@ -41,7 +41,7 @@ EXTRA = (Verdict.EXTRA,)
 
 SAMPLED = "sampled earlier: a moving value of the collector's last snapshot before the end"
 ENDED = "the session has ended: what was alive or open is shown closed, with a message"
-COUNTED = "follows from the rows: states closed at the end, and attempts that Ray forgot"
+COUNTED = "follows from the rows, whose own differences are explained"
 EMPTY_LOG = "better: Ray 2.55 answers 500 for an empty log"
 NEVER_RAN = "better: Ray 2.55 answers 500 for the log of what never ran, where we answer 400"
 TASK_LOG = "better: Ray 2.55 has no log of an actor's task or a crashed one; its worker's is shown"
