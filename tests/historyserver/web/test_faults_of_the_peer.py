@@ -64,11 +64,11 @@ COVERED: dict[str, tuple[str, ...]] = {
         "historyserver/sessions/test_opening.py::test_a_long_preparation_answers_503_and_goes_on",
     ),
     "events refused": (
-        "collector/test_process_lifecycle.py::test_a_fast_sender_is_never_refused",
-        "collector/test_process_lifecycle.py::test_many_senders_at_once",
+        "collector/lifecycle/test_process_lifecycle.py::test_a_fast_sender_is_never_refused",
+        "collector/lifecycle/test_process_lifecycle.py::test_many_senders_at_once",
     ),
     "killed collector": (
-        "collector/test_process_lifecycle.py::test_a_killed_collector_loses_and_repeats_nothing",
+        "collector/lifecycle/test_process_lifecycle.py::test_a_killed_collector_loses_and_repeats_nothing",
         (
             "historyserver/reading/test_what_our_collector_ships.py::"
             "test_what_a_killed_collector_left_is_read"
@@ -79,9 +79,9 @@ COVERED: dict[str, tuple[str, ...]] = {
         ),
     ),
     "large log at a slow end": (
-        "collector/test_shipper_sessions.py::test_events_and_logs_are_in_storage_within_seconds",
-        "collector/test_shipper_faults.py::test_what_the_grace_does_not_suffice_for_is_told",
-        "collector/test_shipper_sessions.py::test_memory_does_not_grow_with_a_log",
+        "collector/shipping/test_shipper_sessions.py::test_events_and_logs_are_in_storage_within_seconds",
+        "collector/shipping/test_shipper_faults.py::test_what_the_grace_does_not_suffice_for_is_told",
+        "collector/shipping/test_shipper_sessions.py::test_memory_does_not_grow_with_a_log",
     ),
     "long log lines": (
         "historyserver/api/test_log_reading.py::test_one_line_of_ten_megabytes_comes_whole",
@@ -109,7 +109,7 @@ COVERED: dict[str, tuple[str, ...]] = {
     ),
     "RUNNING events with log info": (
         _HERE + "test_running_events_with_log_info_are_kept",
-        "collector/test_intake_http.py::test_no_content_is_ever_refused",
+        "collector/intake/test_intake_http.py::test_no_content_is_ever_refused",
     ),
 }
 
