@@ -7,6 +7,7 @@ Unknown names and wrong values are errors at start. Frozen: built once, passed d
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 INJECT = "rayhistory.io/inject"
-"""Label of namespaces (`enabled`, `disabled`); annotation of pods and RayClusters (`true`, `false`)."""
+"""Label of namespaces (`enabled`/`disabled`), annotation of pods and clusters (`true`/`false`)."""
 
 ACK_ANNOTATION = "ray.alibabacloud.com/enable-historyserver"
 """The annotation by which Container Service for Kubernetes turns its history server on."""
@@ -66,8 +67,20 @@ class FailureMode(StrEnum):
     REFUSE = "refuse"
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """Base of the tables: camelCase names as in Kubernetes, unknown ones refused."""
+def _kubernetes_name(name: str) -> str:
+    """`grace_period_s` is `gracePeriodSeconds` in files, as Kubernetes spells it."""
+    head, *rest = re.sub(r"_s$", "_seconds", name).split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+class _Table(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename=_kubernetes_name,
+):
+    """Base of the tables: names as in Kubernetes, unknown ones refused."""
 
 
 class EnvVar(_Table, frozen=True):
