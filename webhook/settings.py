@@ -103,9 +103,17 @@ class Listen(_Table, frozen=True):
     keepalive_s: Annotated[
         int, Meta(ge=1, description="Idle time of a connection; longer than the API server's 90 s.")
     ] = 120
+    drain_s: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=60,
+            description="Time after SIGTERM in which connections are still taken; /readyz says no.",
+        ),
+    ] = 10.0
     stop_timeout_s: Annotated[
-        int, Meta(ge=1, description="Time for running reviews after SIGTERM.")
-    ] = 20
+        int, Meta(ge=1, description="Time for running reviews after that.")
+    ] = 10
     max_review_bytes: Annotated[
         int, Meta(ge=65536, description="Reviews above this size are admitted unpatched.")
     ] = 3 * 1024 * 1024
@@ -141,10 +149,12 @@ class Scope(_Table, frozen=True):
 class Resources(_Table, frozen=True):
     """Requests and limits of the collector, as quantities."""
 
-    requests: dict[str, str] = msgspec.field(
-        default_factory=lambda: {"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "64Mi"}
+    requests: Annotated[dict[str, str], Meta(description="Requests of the collector.")] = (
+        msgspec.field(
+            default_factory=lambda: {"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "64Mi"}
+        )
     )
-    limits: dict[str, str] = msgspec.field(
+    limits: Annotated[dict[str, str], Meta(description="Limits of the collector.")] = msgspec.field(
         default_factory=lambda: {"cpu": "500m", "memory": "256Mi", "ephemeral-storage": "4Gi"}
     )
 
@@ -218,7 +228,7 @@ class ServiceAccount(_Table, frozen=True):
 class Rrsa(_Table, frozen=True):
     """A projected token for Alibaba Cloud's RAM roles, mounted in the collector only."""
 
-    enabled: bool = False
+    enabled: Annotated[bool, Meta(description="Mount the token in the collector.")] = False
     role_arn: Annotated[str, Meta(description="ARN of the RAM role.")] = ""
     provider_arn: Annotated[str, Meta(description="ARN of the cluster's OIDC provider.")] = ""
     audience: Annotated[str, Meta(description="Audience of the token.")] = "sts.aliyuncs.com"
@@ -247,4 +257,7 @@ class Settings(_Table, frozen=True):
     service_account: ServiceAccount = ServiceAccount()
     rrsa: Rrsa = Rrsa()
     kubernetes: Kubernetes = Kubernetes()
-    log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
+    log_level: Annotated[
+        str,
+        Meta(pattern="^(debug|info|warning|error)$", description="Which messages are logged."),
+    ] = "info"
