@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 from webhook.reviews import API_VERSION
 
+ROOT = Path(__file__).parents[2]
+SERVER_NAME = "ray-history-webhook.ray-history.svc"
 NAMESPACE = "ml"
 CLUSTER = "nightly"
 CLUSTER_UID = "0b8a5a5e-52f1-4d8e-a6fd-1d4cbbd0a7a1"

@@ -17,7 +17,7 @@ import time
 import msgspec
 
 from tests.webhook import review_kit
-from tests.webhook.webhook_process import ROOT, SERVER_NAME
+from tests.webhook.review_kit import ROOT, SERVER_NAME
 
 _HEAD = (
     b"POST /inject/namespace?timeout=5s HTTP/1.1\r\nHost: " + SERVER_NAME.encode() + b"\r\n"

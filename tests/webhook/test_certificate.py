@@ -10,7 +10,8 @@ import pytest
 import trustme
 from cryptography import x509
 
-from tests.webhook.webhook_process import SERVER_NAME, Certificates
+from tests.webhook.review_kit import SERVER_NAME
+from tests.webhook.webhook_process import Certificates
 from webhook.certificate import ServingCertificate
 from webhook.certificate_dates import not_after_s
 from webhook.metrics import WebhookMetrics

@@ -19,15 +19,13 @@ from typing import Any
 import trustme
 
 from tests.webhook.fakes import FakeAccounts, FakeEvents, FakeLookups
+from tests.webhook.review_kit import ROOT, SERVER_NAME
 from webhook.assembly import assemble
 from webhook.logs import set_up
 from webhook.metrics import WebhookMetrics
 from webhook.serving import Parts, Server
 from webhook.settings import Settings
 from webhook.settings_sources import read_settings
-
-ROOT = Path(__file__).parents[2]
-SERVER_NAME = "ray-history-webhook.ray-history.svc"
 
 
 class Certificates:
@@ -108,6 +106,26 @@ class WebhookProcess:
     def lines(self) -> list[dict[str, Any]]:
         """What it logged."""
         return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def metric(self, line: str) -> float:
+        """One value of /metrics; `line` is all that stands before it."""
+        (value,) = (
+            shown.removeprefix(line)
+            for shown in self.probe("/metrics")[1].splitlines()
+            if shown.startswith(f"{line} ")
+        )
+        return float(value)
+
+    def wait_reviews(self, count: int) -> None:
+        """Wait until so many are in the log."""
+        deadline_s = time.monotonic() + 30
+        while self.reviews() < count:
+            assert time.monotonic() < deadline_s, self.log.read_text()
+            time.sleep(0.02)
+
+    def reviews(self) -> int:
+        """How many it answered."""
+        return self.log.read_bytes().count(b'"message":"review"')
 
     def worker_pid(self) -> int:
         """The process that answers."""
