@@ -51,6 +51,13 @@ class HostNetworkPolicy(StrEnum):
     SKIP = "skip"
 
 
+class ForeignSinkPolicy(StrEnum):
+    """What a pod gets whose Ray already sends its events elsewhere."""
+
+    LOGS_ONLY = "logsOnly"
+    SKIP = "skip"
+
+
 class AccountMode(StrEnum):
     """Under which ServiceAccount an injected pod runs."""
 
@@ -178,6 +185,9 @@ class Collector(_Table, frozen=True):
     host_network: Annotated[HostNetworkPolicy, Meta(description="Pods on the node's network.")] = (
         HostNetworkPolicy.LOGS_ONLY
     )
+    foreign_sink: Annotated[
+        ForeignSinkPolicy, Meta(description="Pods whose Ray already sends its events elsewhere.")
+    ] = ForeignSinkPolicy.LOGS_ONLY
     tmp_size_limit: Annotated[
         str,
         Meta(description="sizeLimit of an added volume on Ray's temporary folder; empty: none."),
