@@ -8,7 +8,7 @@ import random
 class Backoff:
     """Doubles from `first_s` to `most_s`; each wait is between half and all of it."""
 
-    def __init__(self, *, first_s: float = 0.5, most_s: float = 30.0) -> None:
+    def __init__(self, *, first_s: float = 0.5, most_s: float = 10.0) -> None:
         self._first_s = first_s
         self._most_s = most_s
         self._next_s = first_s

@@ -51,7 +51,7 @@ class KubeEvents:
         api: Api,
         metrics: KubeMetrics,
         queue: EventQueue | None = None,
-        again_s: float = _AGAIN_S,
+        again_s: float | None = None,
         instance: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -61,7 +61,7 @@ class KubeEvents:
         if queue is None:  # An empty one is false.
             queue = EventQueue(most=_MOST, repeat_s=_REPEAT_S, most_per_s=_MOST_PER_S, burst=_BURST)
         self._queue = queue
-        self._again_s = again_s
+        self._again_s = again_s or _AGAIN_S
         self._instance = (instance or socket.gethostname())[:128]
         self._clock = clock
         self._changed = threading.Condition()

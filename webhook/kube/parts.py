@@ -53,6 +53,13 @@ class KubeParts:
             self.reporter.stop()
         self.api.close()
 
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of all threads."""
+        ending = (*self.watches, self.sidecars, self.events, self.reporter)
+        for part in ending:
+            if part is not None:
+                part.join(timeout_s)
+
     def synced(self) -> bool:
         """Whether reviews can be answered from the copies."""
         return not any(check() for check in self.checks().values())

@@ -60,6 +60,10 @@ class SidecarSupport:
         """Stop asking."""
         self._periodic.stop()
 
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end."""
+        self._periodic.join(timeout_s)
+
     def problem(self) -> str:
         """What is not known yet; else empty. A failure counts as an answer: it is a no."""
         is_known = self._asked or self._mode is not SidecarMode.AUTO

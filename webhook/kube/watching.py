@@ -76,7 +76,7 @@ class Watch:
         api: Api,
         metrics: KubeMetrics,
         idle_s: float = _IDLE_S,
-        not_installed_s: float = _NOT_INSTALLED_S,
+        not_installed_s: float | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         self.resource = resource
@@ -85,7 +85,7 @@ class Watch:
         self._api = api
         self._metrics = metrics
         self._idle_s = idle_s
-        self._not_installed_s = not_installed_s
+        self._not_installed_s = not_installed_s or _NOT_INSTALLED_S
         self._backoff = backoff or Backoff()
         self._version = ""
         self._failures = 0

@@ -96,7 +96,7 @@ def test_the_pods_token_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ca.write_text("a certificate")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
-    loader = incluster_config.InClusterConfigLoader(str(token), str(ca))  # type: ignore[no-untyped-call]
+    loader = incluster_config.InClusterConfigLoader(str(token), str(ca))
     monkeypatch.setattr(
         "webhook.kube.client._load_account",
         loader.load_and_set,
