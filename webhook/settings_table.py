@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -67,8 +66,8 @@ class Row:
         plain = msgspec.to_builtins(self.default)
         if plain in (None, "", [], {}, ()):
             return ""
-        if isinstance(plain, str | Enum):
-            return str(plain)
+        if isinstance(plain, str | float):
+            return f"{plain:g}" if isinstance(plain, float) else plain
         return msgspec.json.encode(plain).decode()
 
 
