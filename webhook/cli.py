@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from webhook import logs
-from webhook.offline import OfflineError, explain, inject
 from webhook.settings_sources import CONFIG_ENV, CONFIG_FLAG, SettingsError, read_settings
 from webhook.settings_table import rows
 
@@ -20,14 +19,19 @@ PROG = "webhook"
 DISTRIBUTION = "ray-history-server"
 USAGE = """\
 usage: webhook serve [--OPTION=VALUE ...]
-       webhook inject -f FILE [--namespace=NAME] [--OPTION=VALUE ...]
-       webhook explain FILE [--namespace=NAME] [--OPTION=VALUE ...]
+       webhook inject -f FILE [ASSUMPTIONS] [--OPTION=VALUE ...]
+       webhook explain FILE [ASSUMPTIONS] [--json] [--OPTION=VALUE ...]
        webhook version
 
 serve    answer the API server's admission reviews
 inject   print the manifests of FILE (- is the standard input) with the collector put into their
-         Ray pods, as the webhook would
+         Ray pods, as the webhook would; no cluster is asked
 explain  say for each pod of FILE whether it gets a collector, and why
+
+assumptions:
+  --namespace=NAME         where the manifests name none (default: default)
+  --labelled=false         the namespace has no label (default: it has)
+  --native-sidecars=false  the cluster runs Kubernetes below 1.29 (default: 1.29 or newer)
 """
 
 
@@ -39,27 +43,32 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
         print(help_text())
         return 0 if arguments else 2
     verb = arguments.pop(0)
+    run = {
+        "serve": _serve,
+        "inject": _inject,
+        "explain": _explain,
+        "version": _version,
+        "--version": _version,
+    }.get(verb)
+    if run is None:
+        return _fail(f"{verb[:80]!r}: no such command; use serve, inject, explain or version", 2)
     try:
-        match verb:
-            case "serve":
-                return _serve(arguments, environment)
-            case "inject":
-                return inject(arguments, environment)
-            case "explain":
-                return explain(arguments, environment)
-            case "version" | "-version" | "--version":
-                print(f"{PROG} {installed_version()}")
-                return 0
+        run(arguments, environment)
     except SettingsError as error:
         return _fail(str(error), 2)
-    except (OfflineError, OSError) as error:
+    except OSError as error:
         return _fail(str(error), 1)
-    return _fail(f"{verb[:80]!r}: no such command; use serve, inject, explain or version", 2)
+    return 0
 
 
 def help_text() -> str:
     """What `--help` prints."""
-    lines = [USAGE, "options:", f"  --{CONFIG_FLAG}  ({CONFIG_ENV})", "      YAML file of settings."]
+    lines = [
+        USAGE,
+        "options:",
+        f"  --{CONFIG_FLAG}  ({CONFIG_ENV})",
+        "      YAML file of settings.",
+    ]
     for row in rows():
         notes = [row.meaning]
         if row.choices:
@@ -81,15 +90,38 @@ def installed_version() -> str:
         return "0"
 
 
-def _serve(arguments: list[str], env: Mapping[str, str]) -> int:
+# Imported late: no command needs the web server, the client and the YAML of the others.
+
+
+def _serve(arguments: list[str], env: Mapping[str, str]) -> None:
     settings = read_settings(arguments, env)
     logs.set_up(level=settings.log_level)
-    # Imported late: `--help` and the other commands need no web server and no client.
     from webhook.in_cluster import make_parts  # noqa: PLC0415
+    from webhook.kube.client import NoClusterError, connect  # noqa: PLC0415
     from webhook.serving import Server  # noqa: PLC0415
 
+    try:
+        connect(settings.kubernetes.kubeconfig).close()
+    except NoClusterError as error:
+        raise SettingsError(f"{error}; give --kubernetes-kubeconfig=FILE") from error
     Server(settings, make_parts).run()
-    return 0
+
+
+def _inject(arguments: list[str], env: Mapping[str, str]) -> None:
+    from webhook.offline import inject  # noqa: PLC0415
+
+    inject(arguments, env)
+
+
+def _explain(arguments: list[str], env: Mapping[str, str]) -> None:
+    from webhook.offline import explain  # noqa: PLC0415
+
+    explain(arguments, env)
+
+
+def _version(arguments: list[str], env: Mapping[str, str]) -> None:
+    del arguments, env
+    print(f"{PROG} {installed_version()}")
 
 
 def _fail(message: str, code: int) -> int:

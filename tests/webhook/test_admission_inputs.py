@@ -11,7 +11,9 @@ from tests.webhook.admission_rig import Rig, settings
 from tests.webhook.fakes import FakeLookups, the_cluster
 from webhook import admission as module
 from webhook.admission import Entry
+from webhook.decisions import decide
 from webhook.facts import ClusterFacts, NamespaceFacts, PodFacts
+from webhook.patches import patched
 
 PER_CLUSTER = {"serviceAccount": {"mode": "perCluster", "prefix": "history"}}
 
@@ -20,7 +22,6 @@ PER_CLUSTER = {"serviceAccount": {"mode": "perCluster", "prefix": "history"}}
 def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The facts that `decide` and `patched` were called with."""
     seen: dict[str, Any] = {}
-    decide, patched = module.decide, module.patched
 
     def record_decide(pod: Any, **facts: Any) -> Any:
         seen.update(facts)
@@ -64,7 +65,7 @@ def test_the_cluster_is_found_by_owner_and_else_by_label(given: dict[str, Any]) 
     assert given["cluster"].annotations == {"owner": "x"}
     made["metadata"]["ownerReferences"][0]["uid"] = "another"
     rig.ask(made)
-    assert given["cluster"] is None
+    assert given.pop("cluster") is None
     del made["metadata"]["ownerReferences"]
     rig.ask(made)
     assert given["cluster"].annotations == {"owner": "x"}

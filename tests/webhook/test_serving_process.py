@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import signal
 import socket
 import ssl
@@ -14,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ProcessLogs
-from tests.webhook import review_load
+from tests.webhook import review_kit, review_load
 from tests.webhook.review_kit import ROOT, SERVER_NAME
 from tests.webhook.review_load import Plan
-from tests.webhook.webhook_process import WebhookProcess
+from tests.webhook.webhook_process import WebhookProcess, free_port
 
 
 class Starter:
@@ -171,6 +173,40 @@ def test_nonsense_on_the_port_is_no_fault(starter: Starter) -> None:
             assert b" 200 " not in wire.recv(1000)
     webhook.stop()
     assert [line for line in webhook.lines() if line["level"] != "info"] == []
+
+
+def test_pods_come_in_while_the_api_server_is_away(
+    tmp_path: Path, process_logs: ProcessLogs
+) -> None:
+    """`webhook serve` itself: not ready, yet what is asked is answered, soon and untouched."""
+    away = {"clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}]}
+    context = {"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}
+    kubeconfig = {**away, **context, "users": [{"name": "u", "user": {}}], "current-context": "c"}
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    webhook = WebhookProcess(
+        tmp_path,
+        *(f"--kubernetes-kubeconfig={tmp_path}/kubeconfig", "--listen-drain-seconds=0"),
+        program=("webhook", "serve"),
+    )
+    process_logs.add(webhook.log)
+    webhook.wait_status("/readyz", 503)
+    tls = ssl.create_default_context(cafile=str(webhook.certificates.ca_file))
+    tls.check_hostname = False
+    asked = http.client.HTTPSConnection("127.0.0.1", webhook.port, context=tls, timeout=10)
+    started_s = time.monotonic()
+    asked.request(
+        "POST",
+        "/inject/namespace",
+        review_kit.body(review_kit.review(review_kit.pod())),
+        {"Content-Type": "application/json"},
+    )
+    response = json.loads(asked.getresponse().read())["response"]
+    asked.close()
+    assert time.monotonic() - started_s < 4
+    assert response["allowed"] is True
+    assert "patch" not in response
+    assert response["auditAnnotations"]["reason"] == "lookup_failed"
+    assert webhook.stop() == 0
 
 
 @pytest.mark.parametrize(
