@@ -23,4 +23,5 @@ def make_parts(settings: Settings) -> Parts:
         events=kube.events,
         checks=kube.checks(),
         start=kube.start,
+        stop=kube.stop,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from tests.webhook import review_kit
@@ -181,3 +182,15 @@ def test_injections_are_told_and_counted() -> None:
     assert response["auditAnnotations"] == {"decision": "injected", "reason": "namespace_label"}
     assert rig.events.told == [("nightly", "namespace_label", "Normal")]
     assert rig.count("injected", "namespace_label", "native") == 1
+
+
+def test_a_second_pass_changes_and_tells_nothing() -> None:
+    """Kubernetes asks again when another webhook changed the pod after us."""
+    made = review_kit.pod()
+    first = Rig().ask(made)
+    rig = Rig()
+    again = rig.ask(jsonpatch.apply_patch(made, first["operations"]))
+    assert again["operations"] == []
+    assert "patchType" not in again
+    assert again["auditAnnotations"] == {"decision": "untouched", "reason": "already_injected"}
+    assert rig.events.told == []

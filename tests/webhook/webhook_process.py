@@ -166,6 +166,7 @@ def _make(settings: Settings) -> Parts:
         events=FakeEvents(),
         checks={},
         start=lambda: None,
+        stop=lambda: None,
     )
 
 
