@@ -217,7 +217,7 @@ def connect(kubeconfig: str = "") -> Api:
             _load_file(kubeconfig, client_configuration=configuration)
         else:
             _load_account(client_configuration=configuration)
-    except (config.ConfigException, OSError) as error:
+    except Exception as error:  # The package lets errors of YAML, base64 and types through.
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "the pod's account"
         raise NoClusterError(f"no API server: {where} cannot be used: {error}") from error
     configuration.connection_pool_maxsize = _CONNECTIONS

@@ -58,9 +58,9 @@ class KubeEvents:
         """`instance` names this replica; the pod's name unless given."""
         self._api = api
         self._metrics = metrics
-        self._queue = queue or EventQueue(
-            most=_MOST, repeat_s=_REPEAT_S, most_per_s=_MOST_PER_S, burst=_BURST
-        )
+        if queue is None:  # An empty one is false.
+            queue = EventQueue(most=_MOST, repeat_s=_REPEAT_S, most_per_s=_MOST_PER_S, burst=_BURST)
+        self._queue = queue
         self._again_s = again_s
         self._instance = (instance or socket.gethostname())[:128]
         self._clock = clock
@@ -134,7 +134,12 @@ class KubeEvents:
                 raise
         else:
             return EventOutcome.RECORDED
-        self._add(f"{path}/{event['metadata']['name']}", due.count)
+        try:
+            self._add(f"{path}/{event['metadata']['name']}", due.count)
+        except RefusedError as error:
+            if error.status in (404, 409):
+                raise _OvertakenError(str(error)) from error
+            raise
         return EventOutcome.REPEATED
 
     def _add(self, path: str, count: int) -> None:
@@ -159,6 +164,10 @@ class KubeEvents:
         self._metrics.event(outcome, due.count)
         extra = {"namespace": due.key.namespace, "cluster": due.key.cluster}
         _log.warning("an Event was dropped: %s", error, extra=extra)
+
+
+class _OvertakenError(KubeError):
+    """Another replica changed the Event just now, or its hour was over."""
 
 
 def event_of(due: Due, *, instance: str, now: datetime) -> dict[str, Any]:

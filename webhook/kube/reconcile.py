@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from webhook.decisions import Decision
+from webhook.decisions import Decision, Reason
 from webhook.facts import ClusterFacts, NamespaceFacts, Pod
 from webhook.kube.client import Api, KubeError
 from webhook.kube.metrics import KubeMetrics
@@ -107,7 +107,7 @@ class Reconcile:
         try:
             for pod in self._pods():
                 decision = self._judged(pod)
-                if decision is not None and decision.inject:
+                if decision is not None and _is_missing(decision):
                     namespace, cluster = _place(pod)
                     missing[namespace, decision.reason.value] += 1
                     clusters[namespace, cluster] += 1
@@ -158,6 +158,10 @@ class Reconcile:
                 told_s = now_s
             told[key] = told_s
         self._told = told
+
+
+def _is_missing(decision: Decision) -> bool:
+    return decision.inject and decision.reason is not Reason.ALREADY_INJECTED
 
 
 def _place(pod: Mapping[str, Any]) -> tuple[str, str]:
