@@ -51,6 +51,12 @@ class Row:
         return _bare(self.type)
 
     @property
+    def takes_null(self) -> bool:
+        """Whether null is a value of it."""
+        bare = self.bare
+        return isinstance(bare, inspect.UnionType) and bare.includes_none
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """What may be given, where that is a list."""
         bare = self.bare

@@ -61,12 +61,12 @@ def starter(tmp_path: Path, process_logs: ProcessLogs) -> Iterator[Starter]:
 
 def test_sigterm_loses_no_review(starter: Starter) -> None:
     """Readiness ends first; each connection is closed with an answer, and goes to the other."""
-    old = starter.start("--listen-drain-seconds=2")
+    old = starter.start("--listen-drain-seconds=4")
     new = starter.start("--listen-drain-seconds=0")
     load = review_load.start(starter.plan(old, new, connections=6, count=900, per_s=150))
     old.wait_reviews(150)
     old.process.send_signal(signal.SIGTERM)
-    text = old.wait_status("/readyz", 503, timeout_s=1.5)
+    text = old.wait_status("/readyz", 503, timeout_s=3.5)
     assert "stopping" in text
     assert old.probe("/healthz")[0] == 200
     assert old.process.wait(20) == 0
@@ -80,7 +80,7 @@ def test_sigterm_loses_no_review(starter: Starter) -> None:
 
 def test_connections_are_taken_until_the_end_is_known(starter: Starter) -> None:
     """After SIGTERM too: an API server that has not heard of it yet gets its answer."""
-    webhook = starter.start("--listen-drain-seconds=6")
+    webhook = starter.start("--listen-drain-seconds=8")
     webhook.process.terminate()
     webhook.wait_status("/readyz", 503)
     report = review_load.report_of(
@@ -163,7 +163,7 @@ def test_nonsense_on_the_port_is_no_fault(starter: Starter) -> None:
             plain.sendall(noise)
     for noise in (
         b"NONSENSE\r\n\r\n",
-        b"POST /inject/namespace HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /mutate/namespace HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     ):
         with (
             socket.create_connection(("127.0.0.1", webhook.port), timeout=10) as plain,
@@ -196,7 +196,7 @@ def test_pods_come_in_while_the_api_server_is_away(
     started_s = time.monotonic()
     asked.request(
         "POST",
-        "/inject/namespace",
+        "/mutate/namespace",
         review_kit.body(review_kit.review(review_kit.pod())),
         {"Content-Type": "application/json"},
     )

@@ -56,9 +56,9 @@ def test_what_is_no_review_is_400(client: FlaskClient, rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "kind", "status"),
     [
-        ("POST", "/inject/namespace", "application/yaml", 415),
-        ("POST", "/inject/namespace", "", 415),
-        ("GET", "/inject/namespace", "", 405),
+        ("POST", "/mutate/namespace", "application/yaml", 415),
+        ("POST", "/mutate/namespace", "", 415),
+        ("GET", "/mutate/namespace", "", 405),
         ("POST", "/", "application/json", 404),
         ("GET", "/metrics", "", 404),
         ("GET", "/healthz", "", 404),
