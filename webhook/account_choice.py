@@ -5,11 +5,11 @@ Making the account is `facts.Accounts`' part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from webhook.facts import ClusterFacts, Pod
+from webhook.patches.service_account import account_name
+from webhook.pod_parts import all_containers, env_value, items, named, part, ray_container, text
 from webhook.settings import AccountMode, ServiceAccount
 
 
@@ -34,14 +34,13 @@ def choose_account(
     """
     if rule.mode is AccountMode.PRESERVE:
         return AccountChoice()
-    name = rule.name if rule.mode is AccountMode.FIXED else f"{rule.prefix}-{cluster.name}"
-    if _own_account(pod) == name and rule.mode is AccountMode.FIXED:
-        return AccountChoice(name)
+    is_fixed = rule.mode is AccountMode.FIXED
+    name = rule.name if is_fixed else account_name(rule.prefix, cluster.name)
     if not rule.replace_under_token_auth and _checks_tokens(pod):
         return AccountChoice(
             warning=f"ServiceAccount kept: Ray checks it by Kubernetes tokens; {name[:40]} not set"
         )
-    if rule.mode is AccountMode.FIXED:
+    if is_fixed:
         return AccountChoice(name)
     if dry_run:
         return AccountChoice(warning=f"dry run: ServiceAccount {name[:60]} is neither made nor set")
@@ -53,40 +52,15 @@ def pull_secrets(pod: Pod, *, added: tuple[str, ...]) -> tuple[str, ...]:
 
     The pod has those of its old account by now: the API server filled them in before.
     """
-    own = [
-        str(secret.get("name", ""))
-        for secret in _items(_spec(pod).get("imagePullSecrets"))
-        if secret.get("name")
-    ]
-    return tuple(dict.fromkeys([*own, *added]))
+    own = [text(secret, "name") for secret in items(part(pod, "spec"), "imagePullSecrets")]
+    return tuple(dict.fromkeys(name for name in (*own, *added) if name))
 
 
 def has_autoscaler(pod: Pod) -> bool:
     """Whether Ray's autoscaler runs in this pod, under the pod's account."""
-    return any(
-        container.get("name") == "autoscaler"
-        for field in ("containers", "initContainers")
-        for container in _items(_spec(pod).get(field))
-    )
+    return named(list(all_containers(pod)), "autoscaler") is not None
 
 
 def _checks_tokens(pod: Pod) -> bool:
-    containers = _items(_spec(pod).get("containers"))
-    return any(
-        variable.get("name") == "RAY_ENABLE_K8S_TOKEN_AUTH"
-        and str(variable.get("value", "")).lower() in ("1", "true")
-        for variable in _items(containers[0].get("env") if containers else None)
-    )
-
-
-def _own_account(pod: Pod) -> str:
-    return str(_spec(pod).get("serviceAccountName") or "")
-
-
-def _spec(pod: Pod) -> Mapping[str, Any]:
-    spec = pod.get("spec")
-    return spec if isinstance(spec, dict) else {}
-
-
-def _items(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    value = env_value(ray_container(pod), "RAY_ENABLE_K8S_TOKEN_AUTH")
+    return (value or "").lower() in ("1", "true")

@@ -239,8 +239,8 @@ class Admission:
         return answer
 
     def _verdict(self, outcome: _Outcome, entry: Entry) -> Verdict:
-        if outcome.patch is not None:
-            return Verdict.INJECTED
+        if outcome.patch is not None:  # a second pass may find nothing to do
+            return Verdict.INJECTED if outcome.patch.operations else Verdict.UNTOUCHED
         refuses = self._settings.scope.on_error is FailureMode.REFUSE
         if refuses and entry is Entry.NAMESPACE and outcome.decision.reason in FAULTS:
             return Verdict.REFUSED

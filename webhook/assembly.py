@@ -23,6 +23,7 @@ def assemble(
     events: Events,
     checks: Mapping[str, Callable[[], str]],
     start: Callable[[], None],
+    stop: Callable[[], None],
 ) -> Parts:
     """Make the parts around what asks the cluster; `checks` say what /readyz waits for."""
     certificate = ServingCertificate(settings.tls, metrics)
@@ -45,4 +46,5 @@ def assemble(
             metrics=metrics,
         ),
         start=start,
+        stop=stop,
     )

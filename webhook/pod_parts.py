@@ -24,7 +24,7 @@ _EMPTY: Part = {}
 def part(parent: Part, name: str) -> Part:
     """A mapping inside another; empty when it is missing or null."""
     value = parent.get(name)
-    return value if isinstance(value, Mapping) else _EMPTY
+    return value if isinstance(value, dict) else _EMPTY
 
 
 def items(parent: Part, name: str) -> Sequence[Part]:

@@ -35,6 +35,8 @@ class Parts:
     health: HealthServer
     start: Callable[[], None]
     """Starts what has threads; called once, when all is made."""
+    stop: Callable[[], None]
+    """Ends what `start` began; called when the last review is answered."""
 
 
 class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed
@@ -55,6 +57,12 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed
         """Say that the end has begun; called in the worker's signal handler."""
         if self._parts is not None:
             self._parts.readiness.stop()
+
+    def end(self) -> None:
+        """End the parts; called in the worker, when it has answered all."""
+        if self._parts is not None:
+            self._parts.stop()
+            self._parts.health.close()
 
     def load_config(self) -> None:
         """Set gunicorn's options."""
@@ -100,6 +108,7 @@ def _options(listen: Listen) -> dict[str, Any]:
         "logger_class": "webhook.serving.Logs",
         "control_socket_disable": True,
         "when_ready": _ready,
+        "worker_exit": _worker_exit,
         "proc_name": "webhook",
     }
 
@@ -149,3 +158,10 @@ class Logs:
 def _ready(server: Any) -> None:
     addresses = [str(listener) for listener in server.LISTENERS]
     _log.info("listening", extra={"address": addresses[0] if addresses else ""})
+
+
+def _worker_exit(server: Any, worker: Any) -> None:
+    del server
+    app = getattr(worker, "app", None)
+    if isinstance(app, Server):
+        app.end()

@@ -135,8 +135,7 @@ def _file(path: str) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         raise SettingsError(f"{_line(path)}: not a map of settings")
-    _check_names(document, _tree(), (), path)
-    return document
+    return _known(document, _tree(), (), path)
 
 
 def _yaml(text: str, where: str) -> Any:
@@ -167,21 +166,33 @@ def _tree() -> dict[str, Any]:
         at = tree
         for name in row.path[:-1]:
             at = at.setdefault(name, {})
-        at[row.path[-1]] = None
+        at[row.path[-1]] = row
     return tree
 
 
-def _check_names(
+def _known(
     document: Mapping[Any, Any], tree: Mapping[str, Any], at: tuple[str, ...], file: str
-) -> None:
+) -> dict[str, Any]:
+    """The document, if every name in it is known.
+
+    A name without a value counts as not set, as templates often leave one, but where null is a
+    value.
+    """
+    found: dict[str, Any] = {}
     for name, value in document.items():
         place = ".".join((*at, str(name)))
         if name not in tree:
             near = _nearest(str(name), tree)
             raise SettingsError(f"{_line(file)}: {_line(place)}: unknown setting{near}")
         inner = tree[name]
-        if inner is not None and isinstance(value, dict):
-            _check_names(value, inner, (*at, str(name)), file)
+        if isinstance(inner, Row):
+            if value is not None or inner.takes_null:
+                found[name] = value
+        elif isinstance(value, dict):
+            found[name] = _known(value, inner, (*at, str(name)), file)
+        elif value is not None:
+            found[name] = value
+    return found
 
 
 def _put(document: dict[str, Any], path: tuple[str, ...], value: Any) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -52,6 +51,12 @@ class Row:
         return _bare(self.type)
 
     @property
+    def takes_null(self) -> bool:
+        """Whether null is a value of it."""
+        bare = self.bare
+        return isinstance(bare, inspect.UnionType) and bare.includes_none
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """What may be given, where that is a list."""
         bare = self.bare
@@ -67,8 +72,8 @@ class Row:
         plain = msgspec.to_builtins(self.default)
         if plain in (None, "", [], {}, ()):
             return ""
-        if isinstance(plain, str | Enum):
-            return str(plain)
+        if isinstance(plain, str | float):
+            return f"{plain:g}" if isinstance(plain, float) else plain
         return msgspec.json.encode(plain).decode()
 
 

@@ -15,7 +15,7 @@ from webhook.admission import Admission, Entry
 from webhook.metrics import BadRequest, WebhookMetrics
 from webhook.reviews import HEAD_BYTES, MalformedReviewError
 
-PATHS = {Entry.NAMESPACE: "/inject/namespace", Entry.CLUSTER: "/inject/cluster"}
+PATHS = {Entry.NAMESPACE: "/mutate/namespace", Entry.CLUSTER: "/mutate/cluster"}
 """Of the two entries of the webhook configuration."""
 DRAINED_TIMES = 4
 """So many times the largest review are read off before the connection is given up."""

@@ -20,7 +20,7 @@ from tests.webhook import review_kit
 from tests.webhook.review_kit import ROOT, SERVER_NAME
 
 _HEAD = (
-    b"POST /inject/namespace?timeout=5s HTTP/1.1\r\nHost: " + SERVER_NAME.encode() + b"\r\n"
+    b"POST /mutate/namespace?timeout=5s HTTP/1.1\r\nHost: " + SERVER_NAME.encode() + b"\r\n"
     b"User-Agent: kube-apiserver-admission\r\nContent-Type: application/json\r\n"
     b"Accept: application/json, */*\r\nAccept-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
 )

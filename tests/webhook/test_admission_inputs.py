@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from tests.webhook import review_kit
@@ -11,7 +12,9 @@ from tests.webhook.admission_rig import Rig, settings
 from tests.webhook.fakes import FakeLookups, the_cluster
 from webhook import admission as module
 from webhook.admission import Entry
+from webhook.decisions import decide
 from webhook.facts import ClusterFacts, NamespaceFacts, PodFacts
+from webhook.patches import patched
 
 PER_CLUSTER = {"serviceAccount": {"mode": "perCluster", "prefix": "history"}}
 
@@ -20,7 +23,6 @@ PER_CLUSTER = {"serviceAccount": {"mode": "perCluster", "prefix": "history"}}
 def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The facts that `decide` and `patched` were called with."""
     seen: dict[str, Any] = {}
-    decide, patched = module.decide, module.patched
 
     def record_decide(pod: Any, **facts: Any) -> Any:
         seen.update(facts)
@@ -64,7 +66,7 @@ def test_the_cluster_is_found_by_owner_and_else_by_label(given: dict[str, Any]) 
     assert given["cluster"].annotations == {"owner": "x"}
     made["metadata"]["ownerReferences"][0]["uid"] = "another"
     rig.ask(made)
-    assert given["cluster"] is None
+    assert given.pop("cluster") is None
     del made["metadata"]["ownerReferences"]
     rig.ask(made)
     assert given["cluster"].annotations == {"owner": "x"}
@@ -180,3 +182,15 @@ def test_injections_are_told_and_counted() -> None:
     assert response["auditAnnotations"] == {"decision": "injected", "reason": "namespace_label"}
     assert rig.events.told == [("nightly", "namespace_label", "Normal")]
     assert rig.count("injected", "namespace_label", "native") == 1
+
+
+def test_a_second_pass_changes_and_tells_nothing() -> None:
+    """Kubernetes asks again when another webhook changed the pod after us."""
+    made = review_kit.pod()
+    first = Rig().ask(made)
+    rig = Rig()
+    again = rig.ask(jsonpatch.apply_patch(made, first["operations"]))
+    assert again["operations"] == []
+    assert "patchType" not in again
+    assert again["auditAnnotations"] == {"decision": "untouched", "reason": "already_injected"}
+    assert rig.events.told == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import signal
 import socket
 import ssl
@@ -14,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ProcessLogs
-from tests.webhook import review_load
+from tests.webhook import review_kit, review_load
 from tests.webhook.review_kit import ROOT, SERVER_NAME
 from tests.webhook.review_load import Plan
-from tests.webhook.webhook_process import WebhookProcess
+from tests.webhook.webhook_process import WebhookProcess, free_port
 
 
 class Starter:
@@ -59,12 +61,12 @@ def starter(tmp_path: Path, process_logs: ProcessLogs) -> Iterator[Starter]:
 
 def test_sigterm_loses_no_review(starter: Starter) -> None:
     """Readiness ends first; each connection is closed with an answer, and goes to the other."""
-    old = starter.start("--listen-drain-seconds=2")
+    old = starter.start("--listen-drain-seconds=4")
     new = starter.start("--listen-drain-seconds=0")
     load = review_load.start(starter.plan(old, new, connections=6, count=900, per_s=150))
     old.wait_reviews(150)
     old.process.send_signal(signal.SIGTERM)
-    text = old.wait_status("/readyz", 503, timeout_s=1.5)
+    text = old.wait_status("/readyz", 503, timeout_s=3.5)
     assert "stopping" in text
     assert old.probe("/healthz")[0] == 200
     assert old.process.wait(20) == 0
@@ -78,7 +80,7 @@ def test_sigterm_loses_no_review(starter: Starter) -> None:
 
 def test_connections_are_taken_until_the_end_is_known(starter: Starter) -> None:
     """After SIGTERM too: an API server that has not heard of it yet gets its answer."""
-    webhook = starter.start("--listen-drain-seconds=6")
+    webhook = starter.start("--listen-drain-seconds=8")
     webhook.process.terminate()
     webhook.wait_status("/readyz", 503)
     report = review_load.report_of(
@@ -161,7 +163,7 @@ def test_nonsense_on_the_port_is_no_fault(starter: Starter) -> None:
             plain.sendall(noise)
     for noise in (
         b"NONSENSE\r\n\r\n",
-        b"POST /inject/namespace HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /mutate/namespace HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     ):
         with (
             socket.create_connection(("127.0.0.1", webhook.port), timeout=10) as plain,
@@ -171,6 +173,40 @@ def test_nonsense_on_the_port_is_no_fault(starter: Starter) -> None:
             assert b" 200 " not in wire.recv(1000)
     webhook.stop()
     assert [line for line in webhook.lines() if line["level"] != "info"] == []
+
+
+def test_pods_come_in_while_the_api_server_is_away(
+    tmp_path: Path, process_logs: ProcessLogs
+) -> None:
+    """`webhook serve` itself: not ready, yet what is asked is answered, soon and untouched."""
+    away = {"clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{free_port()}"}}]}
+    context = {"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}
+    kubeconfig = {**away, **context, "users": [{"name": "u", "user": {}}], "current-context": "c"}
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    webhook = WebhookProcess(
+        tmp_path,
+        *(f"--kubernetes-kubeconfig={tmp_path}/kubeconfig", "--listen-drain-seconds=0"),
+        program=("webhook", "serve"),
+    )
+    process_logs.add(webhook.log)
+    webhook.wait_status("/readyz", 503)
+    tls = ssl.create_default_context(cafile=str(webhook.certificates.ca_file))
+    tls.check_hostname = False
+    asked = http.client.HTTPSConnection("127.0.0.1", webhook.port, context=tls, timeout=10)
+    started_s = time.monotonic()
+    asked.request(
+        "POST",
+        "/mutate/namespace",
+        review_kit.body(review_kit.review(review_kit.pod())),
+        {"Content-Type": "application/json"},
+    )
+    response = json.loads(asked.getresponse().read())["response"]
+    asked.close()
+    assert time.monotonic() - started_s < 4
+    assert response["allowed"] is True
+    assert "patch" not in response
+    assert response["auditAnnotations"]["reason"] == "lookup_failed"
+    assert webhook.stop() == 0
 
 
 @pytest.mark.parametrize(

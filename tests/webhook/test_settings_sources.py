@@ -39,6 +39,15 @@ def test_an_empty_file_is_all_defaults(file: Path) -> None:
     assert read_settings([f"--config={file}", IMAGE], {}) == read_settings([IMAGE], {})
 
 
+def test_a_name_without_a_value_is_not_set(file: Path) -> None:
+    """Templates leave such; only where null is a value it is one."""
+    file.write_text("collector: {image: a, volumes: , runAsUser: , env: null}\nlisten:\nrrsa:\n")
+    settings = read_settings([f"--config={file}"], {})
+    assert settings.collector.volumes == ()
+    assert settings.collector.run_as_user is None
+    assert settings.listen == Settings().listen
+
+
 def test_every_setting_has_a_flag_a_name_and_a_meaning() -> None:
     """All different, and each default can be given in each way."""
     for names in ([r.flag for r in rows()], [r.env for r in rows()], [r.name for r in rows()]):

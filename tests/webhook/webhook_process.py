@@ -59,12 +59,18 @@ class Certificates:
 class WebhookProcess:
     """A running webhook."""
 
-    def __init__(self, folder: Path, *flags: str, certificates: Certificates | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        certificates: Certificates | None = None,
+        program: tuple[str, ...] = ("tests.webhook.webhook_process",),
+    ) -> None:
         self.certificates = certificates or Certificates(folder / "tls")
         self.port, self.health_port = free_port(), free_port()
         self.log = folder / f"webhook-{self.port}.log"
         command = [
-            *(sys.executable, "-m", "tests.webhook.webhook_process"),
+            *(sys.executable, "-m", *program),
             *(f"--listen-port={self.port}", f"--listen-health-port={self.health_port}"),
             f"--tls-cert-file={self.certificates.folder}/tls.crt",
             f"--tls-key-file={self.certificates.folder}/tls.key",
@@ -160,6 +166,7 @@ def _make(settings: Settings) -> Parts:
         events=FakeEvents(),
         checks={},
         start=lambda: None,
+        stop=lambda: None,
     )
 
 

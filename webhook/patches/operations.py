@@ -18,25 +18,20 @@ def operations(before: Any, after: Any, path: str = "") -> list[dict[str, Any]]:
         return []
     if isinstance(before, dict) and isinstance(after, dict):
         return _of_mappings(before, after, path)
-    if isinstance(before, list) and isinstance(after, list) and len(before) <= len(after):
+    if isinstance(before, list) and isinstance(after, list):
         return _of_lists(before, after, path)
     if before == after and type(before) is type(after):
         return []
-    if isinstance(before, list) and isinstance(after, list):
-        return [
-            {**each, "path": path + each["path"]} for each in jsonpatch.make_patch(before, after)
-        ]
     return [{"op": "replace", "path": path, "value": after}]
 
 
 def _of_mappings(before: dict[str, Any], after: dict[str, Any], path: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name, value in after.items():
-        place = f"{path}/{_escaped(name)}"
         if name not in before:
-            found.append({"op": "add", "path": place, "value": value})
-        else:
-            found += operations(before[name], value, place)
+            found.append({"op": "add", "path": f"{path}/{_escaped(name)}", "value": value})
+        elif before[name] is not value:
+            found += operations(before[name], value, f"{path}/{_escaped(name)}")
     found += [
         {"op": "remove", "path": f"{path}/{_escaped(name)}"} for name in before if name not in after
     ]
@@ -44,6 +39,12 @@ def _of_mappings(before: dict[str, Any], after: dict[str, Any], path: str) -> li
 
 
 def _of_lists(before: list[Any], after: list[Any], path: str) -> list[dict[str, Any]]:
+    if len(before) > len(after):
+        return [
+            {**each, "path": path + each["path"]} for each in jsonpatch.make_patch(before, after)
+        ]
+    if any(isinstance(each, str) for each in before):
+        return [] if before == after else [{"op": "replace", "path": path, "value": after}]
     found: list[dict[str, Any]] = []
     for index, value in enumerate(before):
         if value is not after[index]:

@@ -257,6 +257,8 @@ class _Draft:
         metadata = part(scene.pod, "metadata")
         if scene.ours is not None:
             return metadata
-        said = status(mode=scene.mode, container=scene.name, added=self.added)
+        # Variables can be seen where they are; listing them would double the annotation.
+        added = [each for each in self.added if not each.startswith("env/")]
+        said = status(mode=scene.mode, container=scene.name, added=added)
         annotations = {**part(metadata, "annotations"), STATUS: said}
         return {**metadata, "annotations": annotations}
