@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.facts import ClusterFacts, LookupFailedError
-from webhook.kube.client import Api, KubeError, RefusedError, UnreachableError
+from webhook.kube.client import Api, Bounds, KubeError, RefusedError, UnreachableError
 from webhook.kube.flights import Flights
 from webhook.kube.metrics import AccountOutcome, KubeMetrics
 from webhook.kube.wire import METADATA, ObjectMeta, PartialObject
@@ -59,16 +59,14 @@ class KubeAccounts:
         api: Api,
         rule: ServiceAccount,
         metrics: KubeMetrics,
-        timeout_s: float,
-        time_left: Callable[[float], float] = lambda limit_s: limit_s,
+        bounds: Bounds,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`time_left` bounds all calls of one `ensure` by what its review has left."""
+        """`bounds` hold for all calls of one `ensure` together."""
         self._api = api
         self._rule = rule
         self._metrics = metrics
-        self._timeout_s = timeout_s
-        self._time_left = time_left
+        self._bounds = bounds
         self._clock = clock
         self._known: dict[tuple[str, ...], float] = {}
         self._lock = threading.Lock()
@@ -85,7 +83,7 @@ class KubeAccounts:
         if self._clock() < self._known.get(key, 0.0):
             self._metrics.account(AccountOutcome.KNOWN)
             return
-        limit_s = self._time_left(self._timeout_s)
+        limit_s = self._bounds.limit_s()
         try:
             outcome, _ = self._flights.ask(
                 key,

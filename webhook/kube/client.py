@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -56,6 +57,19 @@ class RefusedError(KubeError):
 
 class NoClusterError(Exception):
     """There is no API server to ask: neither a kubeconfig nor a pod's account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long what is asked within a review may take."""
+
+    longest_s: float
+    time_left: Callable[[float], float] = lambda limit_s: limit_s
+    """Makes a limit shorter by what the review has left."""
+
+    def limit_s(self) -> float:
+        """For all calls of one question."""
+        return self.time_left(self.longest_s)
 
 
 class Lines:

@@ -17,7 +17,7 @@ import msgspec
 
 from webhook.facts import ClusterFacts, LookupFailedError, NamespaceFacts
 from webhook.kube import clusters, namespaces
-from webhook.kube.client import Api, KubeError, RefusedError
+from webhook.kube.client import Api, Bounds, KubeError, RefusedError
 from webhook.kube.clusters import ClusterCopy
 from webhook.kube.flights import Flights
 from webhook.kube.metrics import KubeMetrics, Source
@@ -44,18 +44,16 @@ class KubeLookups:
         namespace_copy: NamespaceCopy,
         sidecars: SidecarSupport,
         metrics: KubeMetrics,
-        timeout_s: float,
-        time_left: Callable[[float], float] = lambda limit_s: limit_s,
+        bounds: Bounds,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`time_left` bounds a call by what its review has left."""
+        """`bounds` hold for each live look."""
         self._api = api
         self._clusters = cluster_copy
         self._namespaces = namespace_copy
         self._sidecars = sidecars
         self._metrics = metrics
-        self._timeout_s = timeout_s
-        self._time_left = time_left
+        self._bounds = bounds
         self._recent_clusters: _Recent[ClusterFacts] = _Recent(clock)
         self._recent_namespaces: _Recent[NamespaceFacts] = _Recent(clock)
         self._flights: Flights[str, ObjectMeta | None] = Flights()
@@ -117,7 +115,7 @@ class KubeLookups:
         self, resource: str, path: str, *, is_meant: Callable[[ObjectMeta], bool]
     ) -> ObjectMeta | None:
         """Ask, together with all who ask the same; None when there is none."""
-        limit_s = self._time_left(self._timeout_s)
+        limit_s = self._bounds.limit_s()
         began_s = time.monotonic()
         try:
             meta, is_shared = self._flights.ask(

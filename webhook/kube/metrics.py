@@ -59,11 +59,12 @@ class KubeMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
-        self._lookups = Counter(
-            f"{PREFIX}_lookups",
+        self._shown: frozenset[tuple[str, str]] = frozenset()
+        self._lookups = self._counter(
+            "lookups",
             "Look-ups of RayClusters and namespaces, by where the answer came from.",
-            ("resource", "source"),
-            registry=registry,
+            "resource",
+            "source",
         )
         self._live_seconds = Histogram(
             f"{PREFIX}_live_lookup_seconds",
@@ -72,55 +73,50 @@ class KubeMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._watch_ends = Counter(
-            f"{PREFIX}_watch_ends",
-            "Watches that were begun anew, by cause.",
-            ("resource", "cause"),
-            registry=registry,
-        )
-        self._accounts = Counter(
-            f"{PREFIX}_accounts",
+        self._accounts = self._counter(
+            "accounts",
             "ServiceAccounts that injected pods needed, by what became of them.",
-            ("outcome",),
-            registry=registry,
+            "outcome",
         )
-        self._events = Counter(
-            f"{PREFIX}_events",
-            "Kubernetes Events on RayClusters, by what became of them.",
-            ("outcome",),
-            registry=registry,
+        self._events = self._counter(
+            "events", "Kubernetes Events on RayClusters, by what became of them.", "outcome"
         )
-        self._missing = Gauge(
-            f"{PREFIX}_pods_without_collector",
-            "Running Ray pods that should have a collector and have none, by why they should.",
-            ("namespace", "reason"),
-            registry=registry,
-        )
-        self._watched = Gauge(
-            f"{PREFIX}_watched_objects",
-            "Objects that a watch holds.",
-            ("resource",),
-            registry=registry,
-        )
-        self._silence = Gauge(
-            f"{PREFIX}_watch_silence_seconds",
-            "Time since a watch heard of the API server; it hears every minute or so.",
-            ("resource",),
-            registry=registry,
-        )
-        self._shown: frozenset[tuple[str, str]] = frozenset()
-        self._reports = Counter(
-            f"{PREFIX}_reports",
-            "Rounds that looked for Ray pods without a collector, by outcome.",
-            ("outcome",),
-            registry=registry,
-        )
+        self._watch_metrics()
+        self._report_metrics()
         for outcome in EventOutcome:
             self._events.labels(outcome.value)
         for ending in AccountOutcome:
             self._accounts.labels(ending.value)
+
+    def _watch_metrics(self) -> None:
+        self._watch_ends = self._counter(
+            "watch_ends", "Watches that were begun anew, by cause.", "resource", "cause"
+        )
+        self._watched = self._gauge("watched_objects", "Objects that a watch holds.", "resource")
+        self._silence = self._gauge(
+            "watch_silence_seconds",
+            "Time since a watch heard of the API server; it hears every minute or so.",
+            "resource",
+        )
+
+    def _report_metrics(self) -> None:
+        self._missing = self._gauge(
+            "pods_without_collector",
+            "Running Ray pods that should have a collector and have none, by why they should.",
+            "namespace",
+            "reason",
+        )
+        self._reports = self._counter(
+            "reports", "Rounds that looked for Ray pods without a collector.", "outcome"
+        )
         for word in ("complete", "failed"):
             self._reports.labels(word)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"{PREFIX}_{name}", meaning, labels, registry=self._registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"{PREFIX}_{name}", meaning, labels, registry=self._registry)
 
     def looked_up(self, resource: str, source: Source) -> None:
         """Count a look-up."""
@@ -162,9 +158,7 @@ class KubeMetrics:
 
     def sidecar_support(self, is_native: Callable[[], bool]) -> None:
         """Show whether the cluster runs native sidecars."""
-        gauge = Gauge(
-            f"{PREFIX}_native_sidecars",
-            "1 where server and all schedulable nodes run native sidecars.",
-            registry=self._registry,
+        gauge = self._gauge(
+            "native_sidecars", "1 where server and all schedulable nodes run native sidecars."
         )
         gauge.set_function(lambda: float(is_native()))

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from webhook.kube import clusters, namespaces
 from webhook.kube.accounts import KubeAccounts
-from webhook.kube.client import Api, connect
+from webhook.kube.client import Api, Bounds, connect
 from webhook.kube.clusters import ClusterCopy, of_use
 from webhook.kube.events import KubeEvents
 from webhook.kube.lookups import KubeLookups
@@ -86,7 +86,7 @@ def kube_parts(
     """
     api = api or connect(settings.kubernetes.kubeconfig)
     metrics = KubeMetrics(registry)
-    keeps = of_use(settings.scope.label, INJECT, ACK_ANNOTATION, "ray.io/")
+    keeps = of_use(settings.scope.label, INJECT, ACK_ANNOTATION)
     cluster_copy, namespace_copy = ClusterCopy(keeps), NamespaceCopy(keeps)
     watches = (
         Watch(clusters.RESOURCE, clusters.PATH, copy=cluster_copy, api=api, metrics=metrics),
@@ -94,23 +94,16 @@ def kube_parts(
     )
     sidecars = SidecarSupport(api, mode=settings.collector.mode)
     metrics.sidecar_support(sidecars.is_native)
-    timeout_s = settings.kubernetes.lookup_timeout_s
+    bounds = Bounds(settings.kubernetes.lookup_timeout_s, time_left)
     lookups = KubeLookups(
         api=api,
         cluster_copy=cluster_copy,
         namespace_copy=namespace_copy,
         sidecars=sidecars,
         metrics=metrics,
-        timeout_s=timeout_s,
-        time_left=time_left,
+        bounds=bounds,
     )
-    accounts = KubeAccounts(
-        api=api,
-        rule=settings.service_account,
-        metrics=metrics,
-        timeout_s=timeout_s,
-        time_left=time_left,
-    )
+    accounts = KubeAccounts(api=api, rule=settings.service_account, metrics=metrics, bounds=bounds)
     events = KubeEvents(api=api, metrics=metrics)
     reconcile = Reconcile(
         api=api,
@@ -121,6 +114,10 @@ def kube_parts(
         metrics=metrics,
         is_synced=lambda: all(watch.synced() for watch in watches),
     )
-    every_s = settings.kubernetes.report_every_s
-    reporter = Periodic("reconcile", once=reconcile.once, every_s=every_s) if every_s else None
+    reporter = _reporter(reconcile, settings.kubernetes.report_every_s)
     return KubeParts(lookups, accounts, events, watches, sidecars, reporter, api)
+
+
+def _reporter(reconcile: Reconcile, every_s: float) -> Periodic | None:
+    """0 turns the report off, and with it the right to list pods."""
+    return Periodic("reconcile", once=reconcile.once, every_s=every_s) if every_s else None

@@ -210,6 +210,7 @@ class Watch:
     def _apply(self, lines: Lines) -> None:
         if self._stopping.is_set():
             return
+        self._heard_s, self._problem = time.monotonic(), ""
         for line in lines:
             event = msgspec.json.decode(line, type=WatchEvent)
             if event.type == "ERROR":

@@ -14,7 +14,7 @@ from tests.webhook.kube.api_double import Answer, ApiDouble, Asked, hangs, refus
 from tests.webhook.kube.conftest import Sample
 from webhook.facts import ClusterFacts, LookupFailedError
 from webhook.kube.accounts import KubeAccounts
-from webhook.kube.client import Api
+from webhook.kube.client import Api, Bounds
 from webhook.kube.metrics import KubeMetrics
 from webhook.settings import ServiceAccount
 
@@ -61,7 +61,7 @@ def store(double: ApiDouble) -> Store:
 @pytest.fixture
 def accounts(api: Api, metrics: KubeMetrics, store: Store) -> KubeAccounts:
     """With a second for all calls of one pod."""
-    return KubeAccounts(api=api, rule=RULE, metrics=metrics, timeout_s=1.0)
+    return KubeAccounts(api=api, rule=RULE, metrics=metrics, bounds=Bounds(1.0))
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_an_autoscaler_gets_its_rights(store: Store, ensure: Ensure) -> None:
 
 def test_no_binding_without_its_role(api: Api, metrics: KubeMetrics, store: Store) -> None:
     """The setting is empty by default."""
-    accounts = KubeAccounts(api=api, rule=ServiceAccount(), metrics=metrics, timeout_s=1.0)
+    accounts = KubeAccounts(api=api, rule=ServiceAccount(), metrics=metrics, bounds=Bounds(1.0))
     accounts.ensure(name=NAME, cluster=CLUSTER, pull_secrets=(), autoscaler=True)
     assert list(store.objects) == [f"{ACCOUNTS}/{NAME}"]
     assert "imagePullSecrets" not in store.objects[f"{ACCOUNTS}/{NAME}"]
@@ -173,7 +173,9 @@ def test_what_is_known_is_forgotten_soon(
 ) -> None:
     """Somebody may delete the account."""
     now_s = 0.0
-    accounts = KubeAccounts(api=api, rule=RULE, metrics=metrics, timeout_s=1.0, clock=lambda: now_s)
+    accounts = KubeAccounts(
+        api=api, rule=RULE, metrics=metrics, bounds=Bounds(1.0), clock=lambda: now_s
+    )
     accounts.ensure(name=NAME, cluster=CLUSTER, pull_secrets=(), autoscaler=False)
     store.objects.clear()
     now_s = 31.0

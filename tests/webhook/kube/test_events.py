@@ -149,7 +149,7 @@ def test_record_returns_at_once_though_the_server_hangs(
     """A review never waits for an Event; what is too much is counted."""
     release = threading.Event()
     double.rules.insert(0, hangs(release))
-    teller = events(queue=queue(most=3))
+    teller = events(queue=queue(most=3, repeat_s=1000.0))
     began_s = time.monotonic()
     for number in range(1000):
         cluster = ClusterFacts(namespace="ns", name=f"c{number}", uid=f"u{number}")

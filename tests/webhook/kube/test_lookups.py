@@ -12,7 +12,7 @@ from tests.webhook.kube.api_double import Answer, ApiDouble, Asked, hangs, refus
 from tests.webhook.kube.conftest import Sample
 from webhook.facts import LookupFailedError
 from webhook.kube import clusters, namespaces
-from webhook.kube.client import Api
+from webhook.kube.client import Api, Bounds
 from webhook.kube.clusters import ClusterCopy, of_use
 from webhook.kube.lookups import KubeLookups
 from webhook.kube.metrics import KubeMetrics
@@ -67,7 +67,7 @@ def lookups(
         namespace_copy=namespace_copy,
         sidecars=SidecarSupport(api, mode=SidecarMode.NATIVE),
         metrics=metrics,
-        timeout_s=0.5,
+        bounds=Bounds(0.5),
         clock=clock,
     )
 
@@ -243,8 +243,7 @@ def test_a_review_with_little_time_left_waits_less(
         namespace_copy=namespace_copy,
         sidecars=SidecarSupport(api, mode=SidecarMode.CLASSIC),
         metrics=metrics,
-        timeout_s=5,
-        time_left=lambda limit_s: min(limit_s, 0.1),
+        bounds=Bounds(5, lambda limit_s: min(limit_s, 0.1)),
     )
     began_s = time.monotonic()
     with pytest.raises(LookupFailedError):
