@@ -82,20 +82,72 @@ HOOKS: list[dict[str, Any] | None] = [
 ]
 
 
+CONTEXTS: list[dict[str, Any]] = [
+    {},
+    {"runAsUser": 0},
+    {"runAsUser": 3, "seLinuxOptions": {"level": "s0"}},
+]
+ODDITIES: list[dict[str, Any]] = [
+    {},
+    {"hostNetwork": True},
+    {"hostPID": True},
+    {"unknown": {"~/": [1]}},
+]
+ANNOTATIONS = st.dictionaries(
+    st.sampled_from(
+        [
+            "sidecar-mode",
+            "hook-policy",
+            "grace-period-seconds",
+            "cpu-request",
+            "memory-limit",
+            "temp-dir",
+        ]
+    ),
+    st.sampled_from(
+        ["native", "classic", "skip", "override", "7", "600", "2", "1Gi", "x", "/data/", "$X"]
+    ),
+)
+
+
 @st.composite
 def pods(draw: st.DrawFn) -> dict[str, Any]:
     """A sample with what users may add to it; names are unique as Kubernetes demands."""
     pod = sample(draw(st.sampled_from(["kuberay-1.6-head", "kuberay-1.7-worker-mtls"])))
     spec, ray = pod["spec"], pod["spec"]["containers"][0]
+    add_volumes(draw, spec, ray)
+    change_ray(draw, ray)
+    add_containers(draw, spec, ray)
+    spec["securityContext"] = draw(st.sampled_from([{}, {"runAsUser": 0}, {"runAsUser": 7}]))
+    spec |= draw(st.sampled_from(ODDITIES))
+    fields = st.sets(st.sampled_from(["annotations", "initContainers", "imagePullSecrets"]))
+    for field in draw(fields):
+        (pod["metadata"] if field == "annotations" else spec).pop(field, None)
+    if draw(st.booleans()):
+        spec["terminationGracePeriodSeconds"] = draw(st.integers(0, 400))
+    annotations = draw(ANNOTATIONS)
+    if annotations:
+        named = {f"rayhistory.io/{name}": value for name, value in annotations.items()}
+        pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), **named}
+    return pod
+
+
+def add_volumes(draw: st.DrawFn, spec: dict[str, Any], ray: dict[str, Any]) -> None:
+    """Volumes with names that we use too, mounted on and about Ray's root."""
     volumes = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=4))
     known = {volume["name"] for volume in spec["volumes"]}
     spec["volumes"] += [
         {"name": name, **draw(st.sampled_from(SOURCES))} for name in volumes if name not in known
     ]
-    for path in draw(st.lists(st.sampled_from(PATHS), unique=True, max_size=3)) if volumes else []:
+    paths = st.lists(st.sampled_from(PATHS), unique=True, max_size=3)
+    for path in draw(paths) if volumes else []:
         mount: dict[str, Any] = {"name": draw(st.sampled_from(volumes)), "mountPath": path}
         mount |= draw(st.sampled_from([{}, {"readOnly": True}, {"subPathExpr": "$(A)/x"}]))
         ray["volumeMounts"].append(mount)
+
+
+def change_ray(draw: st.DrawFn, ray: dict[str, Any]) -> None:
+    """Variables, a hook, a name and a user of the Ray container."""
     for variable in draw(st.lists(VARIABLES, max_size=4)):
         if all(each["name"] != variable["name"] for each in ray["env"]):
             ray["env"].append(dict(variable))
@@ -103,60 +155,18 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     if lifecycle is not None:
         ray["lifecycle"] = copy.deepcopy(lifecycle)
     ray["name"] = draw(st.sampled_from(["ray-head", "worker", "zz", "a"]))
-    ray["securityContext"] = draw(
-        st.sampled_from([{}, {"runAsUser": 0}, {"runAsUser": 3, "seLinuxOptions": {"level": "s0"}}])
-    )
-    spec["securityContext"] = draw(st.sampled_from([{}, {"runAsUser": 0}, {"runAsUser": 7}]))
-    spec |= draw(
-        st.sampled_from([{}, {"hostNetwork": True}, {"hostPID": True}, {"unknown": {"~/": [1]}}])
-    )
+    ray["securityContext"] = draw(st.sampled_from(CONTEXTS))
+
+
+def add_containers(draw: st.DrawFn, spec: dict[str, Any], ray: dict[str, Any]) -> None:
+    """An autoscaler, and sidecars that have ports and may have Ray's image."""
     if draw(st.booleans()):
         spec["containers"].append({"name": "autoscaler", "image": ray["image"]})
+    images = draw(st.lists(st.sampled_from([ray["image"], "x"]), max_size=3))
     spec["containers"] += [
         {"name": f"user-{index}", "image": image, "ports": [{"containerPort": 8084 + index}]}
-        for index, image in enumerate(
-            draw(st.lists(st.sampled_from([ray["image"], "x"]), max_size=3))
-        )
+        for index, image in enumerate(images)
     ]
-    for field in draw(
-        st.sets(st.sampled_from(["annotations", "initContainers", "imagePullSecrets"]))
-    ):
-        (pod["metadata"] if field == "annotations" else spec).pop(field, None)
-    if draw(st.booleans()):
-        spec["terminationGracePeriodSeconds"] = draw(st.integers(0, 400))
-    annotations = draw(
-        st.dictionaries(
-            st.sampled_from(
-                [
-                    "sidecar-mode",
-                    "hook-policy",
-                    "grace-period-seconds",
-                    "cpu-request",
-                    "memory-limit",
-                    "temp-dir",
-                ]
-            ),
-            st.sampled_from(
-                [
-                    "native",
-                    "classic",
-                    "skip",
-                    "override",
-                    "7",
-                    "600",
-                    "2",
-                    "1Gi",
-                    "x",
-                    "/data/",
-                    "$X",
-                ]
-            ),
-        )
-    )
-    if annotations:
-        named = {f"rayhistory.io/{name}": value for name, value in annotations.items()}
-        pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), **named}
-    return pod
 
 
 @st.composite
