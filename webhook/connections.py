@@ -21,7 +21,7 @@ import time
 from functools import partial
 from typing import Any
 
-from gunicorn.http import errors  # type: ignore[import-untyped]
+from gunicorn.http import errors, wsgi  # type: ignore[import-untyped]
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 _log = logging.getLogger("webhook.connections")
@@ -95,11 +95,27 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn is not typed
         finally:
             self._due_s.pop(conn, None)
 
-    def handle_request(self, req: Any, conn: Any) -> Any:
-        """Answer a request; the last of its connection when the end has begun."""
-        if self._stop_at_s is not None:
-            req.must_close = True
-        return super().handle_request(req, conn)
+    def handle_request(self, req: Any, conn: Any) -> bool:
+        """Answer a request; the last of its connection when the end has begun.
+
+        As gunicorn's own, without access log, hooks and files to send, which are not used here:
+        an eighth of the time of a review.
+        """
+        response, environ = wsgi.create(
+            req, conn.sock, conn.client, conn.server, self.cfg, response_class=_Response
+        )
+        environ["wsgi.multithread"] = True
+        is_full = len(self.keepalived_conns) >= self.max_keepalived
+        if self._stop_at_s is not None or not self.alive or is_full:
+            response.force_close()
+        body = self.wsgi(environ, response.start_response)
+        try:
+            for chunk in body:
+                response.write(chunk)
+            response.close()
+        finally:
+            getattr(body, "close", bool)()  # () is the body of an answer to HEAD
+        return not response.should_close()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Exception) -> None:
         """Close without a word what is no HTTP over TLS; there is nobody to tell."""
@@ -132,6 +148,23 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn is not typed
                 if now_s >= due_s:
                     with contextlib.suppress(OSError):
                         conn.sock.shutdown(socket.SHUT_RDWR)  # its thread reads an end
+
+
+class _Response(wsgi.Response):  # type: ignore[misc]
+    """Sends head and body together: one TLS record and one system call."""
+
+    headers_sent: bool
+
+    def write(self, chunk: bytes) -> None:
+        """Send a part of the body; the head with the first."""
+        if self.headers_sent or self.chunked or self._omits_body:
+            super().write(chunk)
+            return
+        fields = (f"{name}: {value}\r\n" for name, value in self.headers)
+        head = "".join([*self.default_headers(), *fields, "\r\n"])
+        self.headers_sent = True
+        self.sent = len(chunk)
+        self.sock.sendall(head.encode("latin-1") + chunk)
 
 
 def _is_readable(sock: socket.socket, timeout_s: float) -> bool:

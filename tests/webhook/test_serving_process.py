@@ -171,6 +171,16 @@ def test_nonsense_on_the_port_is_no_fault(starter: Starter) -> None:
         ):
             wire.sendall(noise)
             assert b" 200 " not in wire.recv(1000)
+    asked = http.client.HTTPSConnection(SERVER_NAME, webhook.port, context=context, timeout=10)
+    asked.sock = context.wrap_socket(
+        socket.create_connection(("127.0.0.1", webhook.port)), server_hostname=SERVER_NAME
+    )
+    for method in ("HEAD", "GET", "OPTIONS"):  # on one connection: it stays in step
+        asked.request(method, "/mutate/namespace")
+        answer = asked.getresponse()
+        assert answer.status == (200 if method == "OPTIONS" else 405)
+        assert bool(answer.read()) is (method == "GET")
+    asked.close()
     webhook.stop()
     assert [line for line in webhook.lines() if line["level"] != "info"] == []
 

@@ -43,7 +43,7 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> list[dict[str, 
         return [
             {**each, "path": path + each["path"]} for each in jsonpatch.make_patch(before, after)
         ]
-    if any(isinstance(each, str) for each in before):
+    if before and all(isinstance(each, str) for each in (*before, *after)):
         return [] if before == after else [{"op": "replace", "path": path, "value": after}]
     found: list[dict[str, Any]] = []
     for index, value in enumerate(before):

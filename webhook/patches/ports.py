@@ -10,11 +10,12 @@ TRIES = 16
 _OPTION = re.compile(r"--[a-z-]*port(?:=|\s+)[\"']?(\d{1,5})\b")
 
 
-def taken_ports(pod: Part) -> set[int]:
-    """Ports that containers declare, and those in the options of `ray start`."""
+def taken_ports(pod: Part, *, ours: Part | None = None) -> set[int]:
+    """Ports that other containers declare, and those in the options of `ray start`."""
     taken = {
         entry.get("containerPort", 0)
         for container in all_containers(pod)
+        if container is not ours
         for entry in items(container, "ports")
     }
     return taken | {int(match[1]) for match in start_options(ray_container(pod), _OPTION)}

@@ -10,7 +10,7 @@ from webhook.overrides import PREFIX, RESOURCE_SUFFIXES, Overrides
 from webhook.pod_parts import Part, all_containers, part
 from webhook.settings import Resources
 
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
 _FACTORS = {"": Decimal(1), "m": Decimal("0.001")} | {
     unit + suffix: Decimal(base) ** power
     for suffix, base, units in (("", 1000, "kMGTPE"), ("i", 1024, "KMGTPE"))

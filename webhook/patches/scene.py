@@ -102,10 +102,10 @@ def _mode(
 def _ports(
     pod: Pod, ours: Part | None, sink: EventSink | None, settings: Settings, *, on_node: bool
 ) -> tuple[int, int]:
-    """The ports for events and metrics."""
-    if ours is not None:
+    """The ports for events and metrics; those of an earlier pass are kept."""
+    if ours is not None and env_value(ours, "METRICS_PORT") is not None:
         return _own_port(ours, "EVENTS_PORT"), _own_port(ours, "METRICS_PORT")
-    policy, taken = settings.collector.host_network, taken_ports(pod)
+    policy, taken = settings.collector.host_network, taken_ports(pod, ours=ours)
     if (on_node and policy is HostNetworkPolicy.LOGS_ONLY) or (sink and sink.is_foreign):
         events_port = 0
     else:
