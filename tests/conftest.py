@@ -12,7 +12,7 @@ import pytest
 # `demo` and `tests` are not installed: the tests find them beside this folder, however they start.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-pytest_plugins = ("tests.harness.fixtures",)
+pytest_plugins = ("tests.harness.fixtures", "tests.cluster.apiserver")
 
 LOG_TAIL_BYTES = 8_000
 

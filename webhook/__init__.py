@@ -1,4 +1,6 @@
 """The mutating admission webhook that adds a collector to Ray pods.
 
-Imports none of our other packages. Nothing is implemented here yet.
+`admission` answers a review: it decodes (`reviews`), looks up (`facts`, for real in `kube/`),
+decides (`decisions`) and patches (`patches/`); `transport` and `serving` bring reviews in, `cli`
+is the program. Imports none of our other packages.
 """

@@ -9,6 +9,8 @@ from collector.options import OPTIONS as COLLECTOR_OPTIONS
 from historyserver.settings import KUBERAY_OPTIONS, SERVER_OPTIONS
 from storage.program.options import Option, markdown
 from storage.settings import STORAGE_OPTIONS
+from webhook.settings_sources import CONFIG_ENV, CONFIG_FLAG
+from webhook.settings_table import Row, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -36,9 +38,21 @@ SECTIONS: tuple[tuple[str, str, Sequence[Option]], ...] = (
 )
 
 
+WEBHOOK = f"""\
+## Webhook
+
+`webhook serve ...`, and the same settings for `webhook inject` and `webhook explain`.
+
+The settings are also the names of a YAML file, given by `--{CONFIG_FLAG}=FILE` or `{CONFIG_ENV}`: `collector.image` is `image` in the map `collector`.
+Lists and maps are written in YAML, as `--service-account-labels='{{team: ml}}'`; lists of texts also with commas.
+
+| Setting in the file | Option and environment | Default | Meaning |
+|---|---|---|---|"""
+
+
 def page() -> str:
     """The whole page."""
-    return "\n".join([INTRODUCTION, *_sections()])
+    return "\n".join([INTRODUCTION, *_sections(), WEBHOOK, *_webhook_rows(), ""])
 
 
 def _sections() -> Iterator[str]:
@@ -46,6 +60,18 @@ def _sections() -> Iterator[str]:
     for title, text, options in SECTIONS:
         own = [o for o in options if options is STORAGE_OPTIONS or o.name not in shared]
         yield f"## {title}\n\n{text}\n\n{markdown(own)}"
+
+
+def _webhook_rows() -> Iterator[str]:
+    for row in rows():
+        default = f"`{row.default_text}`" if row.default_text else ""
+        names = f"`--{row.flag}`<br>`{row.env}`"
+        yield f"| `{row.name}` | {names} | {default} | {_meaning(row)} |"
+
+
+def _meaning(row: Row) -> str:
+    choices = ", ".join(f"`{choice}`" for choice in row.choices)
+    return f"{row.meaning} One of {choices}." if choices else row.meaning
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import re
 from storage.program.options import load
 from storage.settings import STORAGE_OPTIONS
 from tests.docs.configuration import PAGE, SECTIONS, page
+from webhook.settings_table import rows
 
 
 def test_the_page_is_what_the_tables_make() -> None:
@@ -40,3 +41,12 @@ def test_documented_defaults_load() -> None:
         assert len(values) == len(options), title
     assert re.search(r"`--storage-backend`<br>`--runtime-class-name`", page())
     assert STORAGE_OPTIONS[0].required
+
+
+def test_every_setting_of_the_webhook_is_there() -> None:
+    """With its names in file, flags and environment, and a meaning."""
+    text = PAGE.read_text(encoding="utf-8")
+    for row in rows():
+        assert row.meaning
+        for name in (row.name, f"--{row.flag}", row.env):
+            assert f"`{name}`" in text

@@ -1,0 +1,1 @@
+"""A real Kubernetes for tests."""

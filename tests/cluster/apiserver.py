@@ -1,0 +1,318 @@
+"""A real kube-apiserver with its etcd on loopback: no nodes, no controllers, RBAC as in a cluster.
+
+Binaries are found as Kubernetes' envtest finds them (`KUBEBUILDER_ASSETS`), else in the cache
+folder where the project's cluster build puts them. Without controllers nothing makes a
+namespace's `default` account or deletes what is owned: `namespace` makes the account.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.cluster.client import Client, RefusedError
+
+BINARIES = ("etcd", "kube-apiserver")
+START_S = 90
+_STOP_S = 20
+
+
+class MissingError(Exception):
+    """The binaries are not there."""
+
+
+def binaries() -> Path:
+    """The folder of etcd and kube-apiserver. Raises `MissingError` with what to do."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(os.environ.get("KUBEBUILDER_ASSETS") or cache / "ray-history-cluster" / "bin")
+    absent = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
+    if absent:
+        raise MissingError(
+            f"no {' and no '.join(absent)} in {folder}; set KUBEBUILDER_ASSETS to a folder that has "
+            "them (`setup-envtest use -p path` fetches one)"
+        )
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A ServiceAccount with its rights."""
+
+    namespace: str
+    name: str
+    kubeconfig: Path
+    client: Client
+
+
+class ApiServer:
+    """Started by `start`, ended by `stop`. For one test process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._binaries = binaries()
+        self._token = secrets.token_hex(16)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._etcd_port, self._peer_port, self._port = _free_ports(3)
+        _write_pki(folder)
+        with (folder / "tokens.csv").open("w", newline="") as file:
+            csv.writer(file).writerow([self._token, "admin", "admin", "system:masters"])
+
+    @classmethod
+    def start(cls, folder: Path) -> ApiServer:
+        """Start in an empty folder, and wait until it is ready."""
+        server = cls(folder)
+        try:
+            server._start_etcd()
+            server._start_server()
+        except BaseException:
+            server.stop()
+            raise
+        return server
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate to trust."""
+        return self._folder / "server.crt"
+
+    def process_logs(self) -> list[Path]:
+        """Shown when a test fails."""
+        return sorted(self._folder.glob("*.log"))
+
+    def admin(self) -> Client:
+        """A client that may do everything."""
+        return self._client(self._token)
+
+    def kubeconfig(self, *, name: str = "admin", token: str = "") -> Path:
+        """A kubeconfig file for the administrator, or for a token."""
+        path = self._folder / f"{name}.kubeconfig"
+        cluster = {"server": self.url, "certificate-authority": str(self.ca_file)}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": {"token": token or self._token}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "c",
+        }
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(content))
+        return path
+
+    def namespace(self, *, labels: Mapping[str, str] | None = None, prefix: str = "test") -> str:
+        """Make a namespace with a name of its own and a `default` account, so that pods can be."""
+        admin = self.admin()
+        name = f"{prefix}-{secrets.token_hex(4)}"
+        metadata = {"name": name, "labels": dict(labels or {})}
+        admin.post("/api/v1/namespaces", {"metadata": metadata})
+        admin.post(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+        return name
+
+    def account(
+        self,
+        name: str,
+        *,
+        namespace: str,
+        rules: Sequence[Mapping[str, Any]] = (),
+        cluster_rules: Sequence[Mapping[str, Any]] = (),
+    ) -> Account:
+        """Make a ServiceAccount with these RBAC rules, and a token of it."""
+        admin = self.admin()
+        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        admin.post(accounts, {"metadata": {"name": name}})
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        wide = f"{namespace}-{name}"
+        if rules:
+            _grant(admin, subject, rules, kind="Role", name=name, within=f"namespaces/{namespace}/")
+        if cluster_rules:
+            _grant(admin, subject, cluster_rules, kind="ClusterRole", name=wide, within="")
+        request = {"spec": {"audiences": [], "expirationSeconds": 86400}}
+        token = admin.post(f"{accounts}/{name}/token", request)["status"]["token"]
+        path = self.kubeconfig(name=wide, token=token)
+        return Account(namespace, name, path, self._client(token))
+
+    def restart(self, *, down_s: float = 0.0) -> None:
+        """End the API server, leave it down for a while, and start it on the same port."""
+        self._end("kube-apiserver")
+        time.sleep(down_s)
+        self._start_server()
+
+    def stop(self) -> None:
+        """End both."""
+        for name in ("kube-apiserver", "etcd"):
+            self._end(name)
+
+    def _start_etcd(self) -> None:
+        at = f"http://127.0.0.1:{self._etcd_port}"
+        peer = f"http://127.0.0.1:{self._peer_port}"
+        self._run(
+            "etcd",
+            f"--data-dir={self._folder / 'etcd'}",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={at}",
+            f"--advertise-client-urls={at}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--log-level=warn",
+        )
+
+    def _start_server(self) -> None:
+        self._run(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            f"--tls-cert-file={self.ca_file}",
+            f"--tls-private-key-file={self._folder / 'server.key'}",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            f"--service-account-key-file={self._folder / 'accounts.pub'}",
+            f"--service-account-signing-key-file={self._folder / 'accounts.key'}",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            "--service-cluster-ip-range=10.96.0.0/24",
+            "--endpoint-reconciler-type=none",
+            "--authorization-mode=RBAC",
+            "--allow-privileged=true",
+            f"--cert-dir={self._folder}",
+        )
+        self._await_ready()
+
+    def _await_ready(self) -> None:
+        process = self._processes["kube-apiserver"]
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            with contextlib.suppress(RefusedError, urllib3.exceptions.HTTPError):
+                self.admin().get("/readyz")
+                return
+            time.sleep(0.2)
+        raise RuntimeError(f"kube-apiserver is not ready; see {self._folder}/kube-apiserver.log")
+
+    def _run(self, name: str, *arguments: str) -> None:
+        command = [str(self._binaries / name), *arguments]
+        if setpriv := shutil.which("setpriv"):  # ends with us, however we end
+            command = [setpriv, "--pdeathsig=KILL", *command]
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+
+    def _end(self, name: str) -> None:
+        process = self._processes.pop(name, None)
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _client(self, token: str) -> Client:
+        return Client(url=self.url, ca_file=self.ca_file, token=token)
+
+
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[ApiServer]:
+    """A real API server, made once per test process; give each test a namespace of its own."""
+    try:
+        binaries()
+    except MissingError as error:
+        pytest.skip(str(error))
+    folder = Path(tempfile.mkdtemp(prefix="apiserver-"))  # short paths, apart from tests' own
+    server = ApiServer.start(folder)
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _grant(
+    admin: Client,
+    subject: Mapping[str, str],
+    rules: Sequence[Mapping[str, Any]],
+    *,
+    kind: str,
+    name: str,
+    within: str,
+) -> None:
+    group = "rbac.authorization.k8s.io"
+    at, plural = f"/apis/{group}/v1/{within}", kind.lower()
+    metadata, reference = {"name": name}, {"apiGroup": group, "kind": kind, "name": name}
+    admin.post(f"{at}{plural}s", {"metadata": metadata, "rules": list(rules)})
+    admin.post(
+        f"{at}{plural}bindings",
+        {"metadata": metadata, "roleRef": reference, "subjects": [subject]},
+    )
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+
+
+def _write_pki(folder: Path) -> None:
+    """A serving certificate that is its own CA, and the key that signs accounts' tokens."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test API server")])
+    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=2))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "server.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    _write_key(folder / "server.key", key)
+    accounts = ec.generate_private_key(ec.SECP256R1())
+    _write_key(folder / "accounts.key", accounts)
+    public = accounts.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    (folder / "accounts.pub").write_bytes(public)
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )

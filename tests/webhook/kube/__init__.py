@@ -1,0 +1,1 @@
+"""Tests of what asks and tells the cluster."""
