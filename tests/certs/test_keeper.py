@@ -263,6 +263,20 @@ def test_a_broken_secret_is_made_anew(rig: Rig) -> None:
     assert rig.cluster.configurations["hooks"] == (rig.kept().bundle,)
 
 
+def test_a_secret_of_a_newer_version_is_not_touched(rig: Rig) -> None:
+    """The files that are served stay."""
+    replica = rig.replica("first")
+    replica.attend()
+    served = replica.served()
+    assert rig.cluster.secret_data is not None
+    rig.cluster.secret_data[AUTHORITIES] = b'{"version": 2, "authorities": []}'
+    rig.cluster.touch("secret")
+    before = dict(rig.cluster.secret_data)
+    assert not replica.attend()
+    assert rig.cluster.secret_data == before
+    assert replica.served() == served
+
+
 def test_a_leader_that_slept_cannot_put_an_old_bundle_back(rig: Rig) -> None:
     """It looked, slept, and others rotated: its write names a version that is gone."""
     sleeper, other = rig.replica("first"), rig.replica("second")

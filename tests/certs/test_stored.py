@@ -9,7 +9,7 @@ import pytest
 
 from certs.authority import EcForge
 from certs.kept import Kept, Reason
-from certs.stored import AUTHORITIES, BUNDLE, CERTIFICATE, KEY, from_data, to_data
+from certs.stored import AUTHORITIES, BUNDLE, CERTIFICATE, KEY, NewerError, from_data, to_data
 from tests.certs.forging import POLICY, START
 
 FORGE = EcForge()
@@ -51,7 +51,6 @@ def test_other_tools_find_the_usual_names() -> None:
     ("name", "value", "authorities", "has_leaf", "problem"),
     [
         (AUTHORITIES, b"{", 0, True, "authorities.json"),
-        (AUTHORITIES, b'{"version": 9, "authorities": []}', 0, True, "version 9 is unknown"),
         (CERTIFICATE, b"nonsense", 2, False, "not a certificate"),
         (CERTIFICATE, b"", 2, False, "not a certificate"),
         (KEY, b"nonsense", 2, False, "not a private key"),
@@ -92,6 +91,25 @@ def test_a_leaf_of_a_foreign_authority_is_known_as_such() -> None:
     foreign = to_data(kept())
     mixed = {**to_data(kept()), CERTIFICATE: foreign[CERTIFICATE], KEY: foreign[KEY]}
     assert from_data(mixed).kept.signed_by == -1
+
+
+def test_a_newer_version_s_secret_is_left_alone() -> None:
+    """After a downgrade: making all anew would break what is served."""
+    with pytest.raises(NewerError, match="version 9; known is 1"):
+        from_data({AUTHORITIES: b'{"version": 9, "authorities": [], "more": 1}'})
+
+
+def test_a_newer_version_s_reasons_and_fields_are_no_obstacle() -> None:
+    """Replicas of two versions run during an update."""
+    data = to_data(kept())
+    document = msgspec.json.decode(data[AUTHORITIES])
+    document["leafReason"] = document["authorities"][0]["reason"] = "full_moon"
+    document["authorities"][0]["colour"] = "blue"
+    read = from_data({**data, AUTHORITIES: msgspec.json.encode(document)})
+    assert read.problems == ()
+    assert read.kept.authorities[0].reason is Reason.UNKNOWN
+    assert read.kept.leaf is not None
+    assert read.kept.leaf.reason is Reason.UNKNOWN
 
 
 def test_keys_are_never_shown() -> None:
