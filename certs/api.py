@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import msgspec
 import urllib3
+import yaml
 from kubernetes import config
 from kubernetes.client import Configuration as ClientConfiguration
 from kubernetes.client.rest import RESTClientObject
@@ -127,9 +128,10 @@ def client_configuration(kubeconfig: str) -> ClientConfiguration:
             config.load_kube_config(kubeconfig, client_configuration=configuration)
         else:
             config.load_incluster_config(client_configuration=configuration)
-    except (config.ConfigException, OSError) as error:
+    except (config.ConfigException, OSError, yaml.YAMLError, ValueError, TypeError) as error:
         where = f"kubeconfig {kubeconfig}" if kubeconfig else "the pod's account"
-        raise NoClusterError(f"no API server: {where} cannot be used: {error}") from error
+        why = " ".join(str(error).split())
+        raise NoClusterError(f"no API server: {where} cannot be used: {why}") from error
     return configuration
 
 

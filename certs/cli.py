@@ -138,7 +138,7 @@ def _asked(look: Look, settings: Settings, clock: ServerClock, *, authority: boo
         return MakeAuthority(Reason.REQUESTED)
     signer = signing(look.state, clock.now(), settings.policy)
     if signer is None:
-        raise _RefusedError("there is no CA yet; `certs run` makes it")
+        raise _RefusedError("no CA can sign now; `certs run` makes one")
     return MakeLeaf(Reason.REQUESTED, signer.id)
 
 

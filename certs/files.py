@@ -3,7 +3,8 @@
 The folder looks like a mounted Secret: `tls.crt` and `tls.key` are links into `..data`, which is
 a link to a folder of one pair. Exchanging that link, one rename, exchanges both files at once, as
 the kubelet's atomic writer does. A reader resolves `..data` once and opens both files below it;
-the folder of the pair before stays, so that a reader that began with it can end with it.
+the folder of the pair before stays, so that a reader that began with it can end with it. Who
+opens the two links one after the other may get one file of each pair, and has to look again.
 """
 
 from __future__ import annotations
@@ -30,11 +31,17 @@ class PairFolder:
 
     def read(self) -> tuple[bytes, bytes] | None:
         """Certificate and key as they are served; None while there are none."""
-        try:
-            current = (self._folder / CURRENT).resolve(strict=True)
-            return (current / CERTIFICATE).read_bytes(), (current / KEY).read_bytes()
-        except OSError:
-            return None
+        current = self._current()
+        while current:
+            try:
+                pair = self._folder / current
+                return (pair / CERTIFICATE).read_bytes(), (pair / KEY).read_bytes()
+            except OSError:
+                # Exchanged twice since: then there is another.
+                before, current = current, self._current()
+                if current == before:
+                    return None
+        return None
 
     def write(self, leaf: Leaf) -> bool:
         """Serve this leaf; False when it is served already. Raises `OSError`."""

@@ -23,6 +23,13 @@ class Reason(StrEnum):
     """The newest CA has no key, so nothing can be signed."""
     NOT_YET_VALID = "not_yet_valid"
     """Made by a clock that was ahead."""
+    UNKNOWN = "unknown"
+    """Made by another version of this program, which has more reasons."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Reason:
+        del value
+        return cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

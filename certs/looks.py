@@ -9,7 +9,7 @@ from datetime import datetime
 from certs.cluster import Cluster, ClusterError, Failure, Secret
 from certs.state import Configuration, Policy, State
 from certs.steps import Forge, Step, applied
-from certs.stored import from_data, to_data
+from certs.stored import NewerError, from_data, to_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,10 @@ def looked(
     """
     seen = tuple(_configuration(cluster, name, on_error) for name in configurations)
     secret = cluster.secret()
-    read = from_data(secret.data if secret is not None else {})
+    try:
+        read = from_data(secret.data if secret is not None else {})
+    except NewerError as error:
+        raise ClusterError(Failure.REFUSED, f"the Secret is of a newer version: {error}") from error
     return Look(State(read.kept, seen), secret, read.problems)
 
 

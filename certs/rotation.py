@@ -97,17 +97,26 @@ def _leaf_reason(kept: Kept, signer: Authority, now: datetime, policy: Policy) -
 
 
 def signing(state: State, now: datetime, policy: Policy) -> Authority | None:
-    """Which authority signs the next leaf.
+    """Which authority signs the next leaf; None: none can, or none should yet.
 
-    The newest that is trusted everywhere for long enough; else the one that signed the present
-    leaf; else, since nothing is to be lost, the newest of any use.
+    The newest that is trusted everywhere for long enough, else the one that signed the present
+    leaf. When neither can sign, the newest of any use does, but not while the present leaf
+    serves: there is time to have the newest one trusted first.
     """
     kept = state.kept
     usable = [a for a in kept.authorities if _is_usable(a, now, policy)]
     current = kept.leaf.authority if kept.leaf is not None else ""
     settled = [a for a in usable if a.id == current or _is_settled(a, state, now, policy)]
-    best = settled or usable
+    best = settled if settled or _serves(kept, now, policy) else usable
     return best[-1] if best else None
+
+
+def _serves(kept: Kept, now: datetime, policy: Policy) -> bool:
+    """Whether the leaf will be good for longer than it takes to have a CA trusted."""
+    leaf = kept.leaf
+    if leaf is None or kept.signed_by < 0:
+        return False
+    return leaf.not_before <= now and leaf.not_after - now > policy.publish + 2 * policy.skew
 
 
 def _is_usable(authority: Authority, now: datetime, policy: Policy) -> bool:

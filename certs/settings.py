@@ -68,7 +68,7 @@ class Settings(
     ] = 300
     remove_s: Annotated[
         int,
-        Meta(ge=60, le=864000, description="So long an old CA is trusted after it signed last."),
+        Meta(ge=10, le=864000, description="So long an old CA is trusted after it signed last."),
     ] = 3600
     skew_s: Annotated[
         int,

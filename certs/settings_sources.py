@@ -96,6 +96,11 @@ def read_settings(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
     for name in REQUIRED:
         if not document.get(name):
             raise SettingsError(f"{name}: not set; give --{name}=VALUE or set it in the file")
+    if 3 * settings.check_every_s > settings.lease_s:
+        raise SettingsError(
+            f"checkEverySeconds: {settings.check_every_s:g} is more than a third of leaseSeconds, "
+            f"{settings.lease_s}: a leader could not renew in time"
+        )
     return settings
 
 

@@ -25,7 +25,7 @@ _VERSION = 1
 
 class _Authority(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     certificate: str
-    reason: Reason
+    reason: str
     key: str | None = None
     published_at: datetime | None = None
     signing_since: datetime | None = None
@@ -34,7 +34,11 @@ class _Authority(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 class _Document(msgspec.Struct, frozen=True, rename="camel"):
     version: int
     authorities: tuple[_Authority, ...]
-    leaf_reason: Reason = Reason.MISSING
+    leaf_reason: str = Reason.MISSING.value
+
+
+class NewerError(Exception):
+    """A newer version of this program wrote the Secret: it must not be written by this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def to_data(kept: Kept) -> dict[str, bytes]:
     document = _Document(
         version=_VERSION,
         authorities=tuple(_written(authority) for authority in kept.authorities),
-        leaf_reason=leaf.reason if leaf is not None else Reason.MISSING,
+        leaf_reason=(leaf.reason if leaf is not None else Reason.MISSING).value,
     )
     return {
         CERTIFICATE: leaf.certificate if leaf is not None else b"",
@@ -63,11 +67,11 @@ def to_data(kept: Kept) -> dict[str, bytes]:
 
 
 def from_data(data: Mapping[str, bytes]) -> Read:
-    """Read the Secret's values. Never fails: what is broken is told and left out."""
+    """Read the Secret's values; what is broken is told and left out. Raises `NewerError`."""
     problems: list[str] = []
     document = _document(data.get(AUTHORITIES, b""), problems)
     authorities = tuple(_authorities(document, problems))
-    leaf = _leaf(data, authorities, document.leaf_reason, problems)
+    leaf = _leaf(data, authorities, Reason(document.leaf_reason), problems)
     return Read(Kept(authorities, leaf), tuple(problems))
 
 
@@ -80,9 +84,8 @@ def _document(text: bytes, problems: list[str]) -> _Document:
     except msgspec.MsgspecError as error:
         problems.append(f"{AUTHORITIES}: {error}")
         return empty
-    if document.version != _VERSION:
-        problems.append(f"{AUTHORITIES}: version {document.version} is unknown")
-        return empty
+    if document.version > _VERSION:
+        raise NewerError(f"{AUTHORITIES} has version {document.version}; known is {_VERSION}")
     return document
 
 
@@ -94,7 +97,7 @@ def _authorities(document: _Document, problems: list[str]) -> list[Authority]:
                 read_authority(
                     written.certificate.encode(),
                     written.key.encode() if written.key is not None else None,
-                    reason=written.reason,
+                    reason=Reason(written.reason),
                     published_at=written.published_at,
                     signing_since=written.signing_since,
                 )
@@ -123,7 +126,7 @@ def _leaf(
 def _written(authority: Authority) -> _Authority:
     return _Authority(
         certificate=authority.certificate.decode(),
-        reason=authority.reason,
+        reason=authority.reason.value,
         key=authority.key.decode() if authority.key is not None else None,
         published_at=authority.published_at,
         signing_since=authority.signing_since,
