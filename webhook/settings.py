@@ -219,7 +219,7 @@ class ServiceAccount(_Table, frozen=True):
     """The account rule."""
 
     mode: Annotated[AccountMode, Meta(description="Under which account injected pods run.")] = (
-        AccountMode.PRESERVE
+        AccountMode.PER_CLUSTER
     )
     prefix: Annotated[Name, Meta(description="PREFIX of PREFIX-RAYCLUSTER.")] = "ray-historyserver"
     name: Annotated[str, Meta(description="The account of mode `fixed`.")] = ""
