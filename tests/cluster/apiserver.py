@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 import secrets
 import shutil
 import socket
@@ -31,6 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.cluster import build
 from tests.cluster.client import Client, RefusedError
 
 BINARIES = ("etcd", "kube-apiserver")
@@ -44,15 +44,13 @@ class MissingError(Exception):
 
 def binaries() -> Path:
     """The folder of etcd and kube-apiserver. Raises `MissingError` with what to do."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = Path(os.environ.get("KUBEBUILDER_ASSETS") or cache / "ray-history-cluster" / "bin")
-    absent = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
+    absent = build.missing(BINARIES)
     if absent:
         raise MissingError(
-            f"no {' and no '.join(absent)} in {folder}; set KUBEBUILDER_ASSETS to a folder that has "
-            "them (`setup-envtest use -p path` fetches one)"
+            f"no {' and no '.join(absent)} in {build.folder()}; build them once with `python -m "
+            "tests.cluster.build api`, or set KUBEBUILDER_ASSETS to a folder that has them"
         )
-    return folder
+    return build.folder()
 
 
 @dataclass(frozen=True, slots=True)

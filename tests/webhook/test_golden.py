@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import jsonpatch
-import kubernetes_validate  # type: ignore[import-untyped]
+import kubernetes_validate
 import pytest
 
 from tests.webhook import golden

@@ -51,4 +51,7 @@ configurations:
   - {{ include "rh.webhook.configuration" . }}
 leafDays: {{ .Values.tls.leafDays }}
 directory: /tls
+address: "0.0.0.0"
+healthPort: 9081
+logLevel: {{ .Values.webhook.logLevel }}
 {{- end -}}
