@@ -44,7 +44,11 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback below it."""
         time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        fields = " ".join(f"{k}={v}" for k, v in vars(record).items() if k not in self._shown)
+        fields = " ".join(
+            f"{name}={value}"
+            for name, value in vars(record).items()
+            if name not in self._shown and not name.startswith("_")  # other libraries' own
+        )
         parts = (time, record.levelname.lower(), record.name, record.getMessage(), fields)
         line = " ".join(part for part in parts if part)
         if record.exc_info:

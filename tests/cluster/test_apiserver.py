@@ -38,5 +38,5 @@ def test_objects_outlive_a_restart(api_server: ApiServer) -> None:
 def test_missing_binaries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not there, where it was looked for, and what to do."""
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    with pytest.raises(MissingError, match=f"no etcd and no kube-apiserver in {tmp_path}; set"):
+    with pytest.raises(MissingError, match=f"no etcd and no kube-apiserver in {tmp_path}; build"):
         binaries()
