@@ -10,7 +10,9 @@ from pathlib import Path
 
 from demo.namespace import Namespace, Process
 
-RAY_TEMP_DIR = Path("/mnt/ray")  # inside the namespace; the data folder is bound there
+# Inside the namespace; the data folder is bound there. The machine has no such folder (/mnt/ray
+# would be somebody's), and Ray looks for `ray` in RAY_TMPDIR.
+RAY_TEMP_DIR = Path("/mnt/ray-demo/ray")
 GCS_PORT = 6379
 DASHBOARD_PORT = 8265
 EVENTS_PORT = 8084
@@ -66,7 +68,7 @@ def start_head(
         *(f"--node-ip-address={address}", f"--port={GCS_PORT}"),
         *("--dashboard-host=127.0.0.1", f"--dashboard-port={DASHBOARD_PORT}"),
         *(f"--temp-dir={RAY_TEMP_DIR}", f"--num-cpus={cpus}", "--disable-usage-stats"),
-        *("--object-store-memory=200000000", *arguments),
+        *("--log-color=false", "--object-store-memory=200000000", *arguments),
     ]
     with log.open("ab") as output:
         return namespace.popen(command, env=environment(), cwd=cwd, output=output)
