@@ -74,7 +74,7 @@ class Namespace:
         cls, *, binds: Sequence[tuple[Path, Path]] = (), inside: Namespace | None = None
     ) -> Namespace:
         """Make a namespace; `inside` another one it dies together with it."""
-        missing = [tool for tool in ("unshare", "nsenter", "mount") if not shutil.which(tool)]
+        missing = [tool for tool in ("unshare", "nsenter", "setpriv") if not shutil.which(tool)]
         if missing:
             raise NamespaceError(f"{', '.join(missing)} not found: install util-linux")
         as_user = os.geteuid() != 0
