@@ -14,6 +14,7 @@ from demo.collector import Cluster
 from demo.data_dir import DataDir, check_port_free, prepare
 from demo.namespace import NamespaceError
 from demo.progress import DemoError, Progress
+from demo.ray_head import check_python
 from demo.server import history_server
 from demo.session import run_session
 
@@ -60,6 +61,7 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
+        check_python(sys.executable)
         check_port_free(options.port)
         with prepare(options.data_dir) as data:
             return run(data, port=options.port, once=options.once)

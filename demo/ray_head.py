@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from demo.namespace import Namespace, Process
+from demo.progress import DemoError
 
 # Inside the namespace; the data folder is bound there. The machine has no such folder (/mnt/ray
 # would be somebody's), and Ray looks for `ray` in RAY_TMPDIR.
@@ -42,6 +44,20 @@ def environment() -> dict[str, str]:
     env["RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT"] = "200"
     env["PYTHONUNBUFFERED"] = "1"
     return env | EVENT_ENV
+
+
+def check_python(path: str) -> None:
+    """Refuse an interpreter that Ray cannot start.
+
+    Ray 2.55 hands its path to `bash -c` without quotes (`RuntimeEnvContext.exec_worker`), and its
+    library's to LD_PRELOAD, where colons and spaces separate. Letters of any language are fine.
+    """
+    plain = "".join(character for character in path if character.isascii())
+    if ":" in plain or shlex.quote(plain) != plain:
+        raise DemoError(
+            f"Ray cannot start a Python with a space or a character of the shell in its path "
+            f"({path}): put the environment elsewhere (make demo VENV=/tmp/ray-history-venv)"
+        )
 
 
 def ray_command() -> str:
