@@ -14,6 +14,8 @@ from typing import IO
 from demo.progress import DemoError
 
 MARKER = ".ray-history-demo"
+# A run writes 5 MB, and the collector takes no events when less than 64 MiB are free.
+LEAST_FREE_MIB = 200
 ANOTHER_FOLDER = "choose another folder (make demo ARGS=--data-dir=FOLDER)"
 
 
@@ -81,6 +83,11 @@ def _claim(root: Path) -> IO[str]:
         if root.exists() and any(root.iterdir()) and not (root / MARKER).exists():
             raise DemoError(f"{root} holds files that are not the demo's: {ANOTHER_FOLDER}")
         root.mkdir(parents=True, exist_ok=True)
+        free_mib = shutil.disk_usage(root).free >> 20
+        if free_mib < LEAST_FREE_MIB:
+            raise DemoError(
+                f"{root} has {free_mib} MiB free, {LEAST_FREE_MIB} are needed: {ANOTHER_FOLDER}"
+            )
         claim = (root / MARKER).open("w")
     except OSError as error:
         raise _unusable(root, error) from error

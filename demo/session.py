@@ -23,6 +23,7 @@ JOB_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 45.0
 # The collector polls the dashboard; the job's final state shall be in its last snapshot.
 SETTLE_S = 3.0
+STARTS = 3
 BUSY = (
     "Ray's parts wait only 30 s for each other at their start: if this machine is busy, try "
     "again when it is less so."
@@ -59,12 +60,14 @@ def run_session(data: DataDir, cluster: Cluster, progress: Progress) -> str:
 
 
 def start(data: DataDir, cluster: Cluster, progress: Progress) -> Started:
-    """Start head and collector; once more when Ray gave up."""
-    try:
-        return _start_once(data, cluster)
-    except DemoError as error:
-        progress.say(f"Ray did not start ({str(error).splitlines()[0]}); trying once more")
-    data.begin_run()
+    """Start head and collector; again when Ray gave up."""
+    for _ in range(STARTS - 1):
+        try:
+            return _start_once(data, cluster)
+        except DemoError as error:
+            reason = str(error).partition("; the end of")[0]
+            progress.say(f"Ray did not start ({reason}); trying again")
+        data.begin_run()
     try:
         return _start_once(data, cluster)
     except DemoError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -77,6 +78,14 @@ def test_folder_that_cannot_be_written_is_named() -> None:
     """One line with the reason and the way out."""
     with refused("cannot write to /proc/history: .*--data-dir"):
         enter(Path("/proc/history"))
+
+
+def test_folder_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray would fail after minutes, with a reason that does not tell."""
+    usage = shutil.disk_usage(tmp_path)._replace(free=100 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with refused("100 MiB free, 200 are needed: .*--data-dir"):
+        enter(tmp_path / "data")
 
 
 def test_taken_port_is_named() -> None:
