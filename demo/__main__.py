@@ -60,6 +60,8 @@ def main(argv: list[str]) -> int:
     options = arguments(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
+    # Said, because a shell without job control starts `make demo &` with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         check_python(sys.executable)
         check_port_free(options.port)

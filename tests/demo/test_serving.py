@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,15 +54,30 @@ def test_server_ends_when_the_demo_is_killed(tmp_path: Path) -> None:
     assert not listens(port)
 
 
+@pytest.fixture
+def ignored_ctrl_c() -> Iterator[None]:
+    """SIGINT as a background command of a script has it; the test's own handlers come back."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
 def test_ctrl_c_while_serving_is_a_good_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ignored_ctrl_c: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Status 0, the server is gone, and the last line is a command that serves the data again."""
+    del ignored_ctrl_c
     port, data = free_port(), tmp_path / "a data folder"
 
     def interrupted() -> None:
         assert listens(port)
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(command, "run_session", lambda *_: "session_2026-12-01_04-39-01_994591_13")
     monkeypatch.setattr(command, "run_checks", lambda _: [(True, "all of it")])
