@@ -1,9 +1,9 @@
 # The one entry for users and developers. `make help` lists the targets.
 #
-#   PYTHON=python3.12 make demo    another interpreter for the virtual environment
 #   make demo ARGS=--once          arguments of the demo
 #   make test ARGS="-k intake"     arguments of pytest
 #   make bench BENCH="NAME ..."    some benchmarks only
+#   make test PYTHON=python3.12 VENV=build/python3.12    another interpreter, beside .venv
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -19,7 +19,7 @@ NONE_IS_FINE := $(if $(ARGS),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lint format type test bench demo fidelity docs lock clean
+.PHONY: help lint format type test bench demo fidelity docs lock clean same-python
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,16 +76,25 @@ $(VENV)/bin/python:
 	  echo "make: $(PYTHON) cannot make virtual environments: install its venv package (Debian: apt install python3-venv)" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
+# Only when PYTHON is said: a shell whose python3 changes keeps its environment.
+same-python: | $(VENV)/bin/python
+ifneq ($(origin PYTHON),file)
+	@command -v $(PYTHON) >/dev/null || { echo "make: PYTHON=$(PYTHON) not found" >&2; exit 2; }
+	@of() { "$$1" -c 'import sys; print("Python %d.%d" % sys.version_info[:2])'; }; \
+	has=$$(of $(BIN)/python); asked=$$(of $(PYTHON)); test "$$has" = "$$asked" || { \
+	  echo "make: $(VENV) has $$has, but $(PYTHON) is $$asked: say VENV=build/venv too, or remove $(VENV)" >&2; exit 2; }
+endif
+
 define install
 	@echo "installing $(1) into $(VENV) (about a minute the first time)"
 	@$(PIP) install --quiet --require-hashes -r requirements/build.lock -r $(1)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 endef
 
-$(VENV)/.demo: requirements/demo.lock requirements/build.lock pyproject.toml | $(VENV)/bin/python
+$(VENV)/.demo: requirements/demo.lock requirements/build.lock pyproject.toml | same-python
 	$(call install,requirements/demo.lock)
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.lock requirements/build.lock pyproject.toml | $(VENV)/bin/python
+$(VENV)/.dev: requirements/dev.lock requirements/build.lock pyproject.toml | same-python
 	$(call install,requirements/dev.lock)
 	@touch $@ $(VENV)/.demo

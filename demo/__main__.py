@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from demo.collector import Cluster
 from demo.data_dir import DataDir, check_port_free, prepare
 from demo.namespace import NamespaceError
 from demo.progress import DemoError, Progress
+from demo.ray_head import check_python
 from demo.server import history_server
 from demo.session import run_session
 
@@ -28,6 +30,13 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise Stopped(signal.Signals(number).name)
 
 
+def port_number(text: str) -> int:
+    """A port number that can be listened on."""
+    if not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 65535")
+    return int(text)
+
+
 def arguments(argv: list[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -41,7 +50,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--data-dir", type=Path, default=Path("demo-data"), help="the one folder that is used"
     )
     parser.add_argument(
-        "--port", type=int, default=8080, help="port of the history server on 127.0.0.1"
+        "--port", type=port_number, default=8080, help="port of the history server on 127.0.0.1"
     )
     return parser.parse_args(argv)
 
@@ -51,10 +60,13 @@ def main(argv: list[str]) -> int:
     options = arguments(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
+    # Said, because a shell without job control starts `make demo &` with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        check_python(sys.executable)
         check_port_free(options.port)
-        data = prepare(options.data_dir)
-        return run(data, port=options.port, once=options.once)
+        with prepare(options.data_dir) as data:
+            return run(data, port=options.port, once=options.once)
     except (DemoError, NamespaceError, FileNotFoundError) as error:
         print(f"demo: error: {error}", file=sys.stderr)
         return 1
@@ -76,10 +88,29 @@ def run(data: DataDir, *, port: int, once: bool) -> int:
         progress.say(f"the dead session: {link}/")
         progress.say(f"all sessions:     {base_url}/")
         if not once:
-            print("Ctrl-C ends the history server.", flush=True)
-            while True:
-                signal.pause()
+            serve_until_stopped()
+    if not once:
+        print(f"\nThe session stays in {data.root}; to see it again:\n  {again(data)}")
     return 0 if passed else 1
+
+
+def serve_until_stopped() -> None:
+    """Wait for Ctrl-C or SIGTERM, which is how this part of the demo ends well."""
+    print("Ctrl-C ends the history server.", flush=True)
+    try:
+        while True:
+            signal.pause()
+    except (KeyboardInterrupt, Stopped):
+        pass
+
+
+def again(data: DataDir) -> str:
+    """The command that serves what is stored, without a new Ray session."""
+    command = [
+        str(Path(sys.executable).with_name("historyserver")),
+        *("--storage-backend=local", f"--storage-local-dir={data.storage}"),
+    ]
+    return shlex.join(command)
 
 
 def check(link: str, progress: Progress) -> bool:

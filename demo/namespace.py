@@ -74,7 +74,7 @@ class Namespace:
         cls, *, binds: Sequence[tuple[Path, Path]] = (), inside: Namespace | None = None
     ) -> Namespace:
         """Make a namespace; `inside` another one it dies together with it."""
-        missing = [tool for tool in ("unshare", "nsenter", "mount") if not shutil.which(tool)]
+        missing = [tool for tool in ("unshare", "nsenter", "setpriv") if not shutil.which(tool)]
         if missing:
             raise NamespaceError(f"{', '.join(missing)} not found: install util-linux")
         as_user = os.geteuid() != 0
@@ -203,8 +203,8 @@ def _refusal(starter: subprocess.Popen[str], *, as_user: bool) -> str:
     _, complaint = starter.communicate()
     lines = complaint.strip().splitlines() or ["unshare failed"]
     advice = (
-        "this system lets only root make namespaces: run as root (sudo), or allow them "
-        "(sysctl kernel.unprivileged_userns_clone=1, or on Ubuntu "
+        "this system lets only root make namespaces: run as root (sudo), or allow them (sysctl "
+        "user.max_user_namespaces=10000, kernel.unprivileged_userns_clone=1 or, on Ubuntu, "
         "kernel.apparmor_restrict_unprivileged_userns=0)"
         if as_user
         else "in a container, it must be started with the right to make namespaces "

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from demo.namespace import Namespace, Process
+from demo.progress import DemoError
 
-RAY_TEMP_DIR = Path("/mnt/ray")  # inside the namespace; the data folder is bound there
+# Inside the namespace; the data folder is bound there. The machine has no such folder (/mnt/ray
+# would be somebody's), and Ray looks for `ray` in RAY_TMPDIR.
+RAY_TEMP_DIR = Path("/mnt/ray-demo/ray")
 GCS_PORT = 6379
 DASHBOARD_PORT = 8265
 EVENTS_PORT = 8084
@@ -42,6 +46,20 @@ def environment() -> dict[str, str]:
     return env | EVENT_ENV
 
 
+def check_python(path: str) -> None:
+    """Refuse an interpreter that Ray cannot start.
+
+    Ray 2.55 hands its path to `bash -c` without quotes (`RuntimeEnvContext.exec_worker`), and its
+    library's to LD_PRELOAD, where colons and spaces separate. Letters of any language are fine.
+    """
+    plain = "".join(character for character in path if character.isascii())
+    if ":" in plain or shlex.quote(plain) != plain:
+        raise DemoError(
+            f"Ray cannot start a Python with a space or a character of the shell in its path "
+            f"({path}): put the environment elsewhere (make demo VENV=/tmp/ray-history-venv)"
+        )
+
+
 def ray_command() -> str:
     """The `ray` of this Python environment."""
     beside = Path(sys.executable).parent / "ray"
@@ -66,7 +84,7 @@ def start_head(
         *(f"--node-ip-address={address}", f"--port={GCS_PORT}"),
         *("--dashboard-host=127.0.0.1", f"--dashboard-port={DASHBOARD_PORT}"),
         *(f"--temp-dir={RAY_TEMP_DIR}", f"--num-cpus={cpus}", "--disable-usage-stats"),
-        *("--object-store-memory=200000000", *arguments),
+        *("--log-color=false", "--object-store-memory=200000000", *arguments),
     ]
     with log.open("ab") as output:
         return namespace.popen(command, env=environment(), cwd=cwd, output=output)

@@ -31,9 +31,11 @@ def server_command(*, storage: Path, cache: Path, port: int) -> list[str]:
 @contextmanager
 def history_server(*, storage: Path, cache: Path, port: int, log: Path) -> Iterator[str]:
     """Run the server on 127.0.0.1; yields its base URL, ends it at the end."""
+    # However the demo ends, the kernel then ends the server, and the port is free again.
+    end_with_us = ["setpriv", "--pdeathsig", "TERM", "--"]
     with log.open("ab") as output:
         server = subprocess.Popen(
-            server_command(storage=storage, cache=cache, port=port),
+            [*end_with_us, *server_command(storage=storage, cache=cache, port=port)],
             cwd=REPOSITORY,
             env=dict(os.environ),
             stdin=subprocess.DEVNULL,

@@ -98,6 +98,26 @@ def test_bound_folder_has_a_short_path(namespaces: None, tmp_path: Path) -> None
         made.close()
 
 
+def test_binding_hides_nothing_beside_it(namespaces: None, tmp_path: Path) -> None:
+    """A clone, its data or Python may lie where the short path is made: all of it stays."""
+    del namespaces
+    top = tmp_path / "top"
+    source = top / "clone" / "demo-data"
+    source.mkdir(parents=True)
+    (source / "stored").write_text("bytes")
+    (top / "file").write_text("text")
+    (top / "link").symlink_to("file")
+    made = Namespace.start(binds=[(source, top / "made" / "ray")])
+    try:
+        script = "cat file link clone/demo-data/stored made/ray/stored; touch clone/new"
+        done = made.run(["sh", "-ec", script], cwd=top)
+    finally:
+        made.close()
+    assert (done.stdout, done.stderr) == ("texttextbytesbytes", "")
+    assert (top / "clone" / "new").exists()
+    assert sorted(entry.name for entry in top.iterdir()) == ["clone", "file", "link"]
+
+
 def test_signal_reaches_the_command(namespace: Namespace) -> None:
     """A signal goes to the command inside, whose status comes back."""
     script = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(7)); print(flush=True); time.sleep(30)"
