@@ -19,7 +19,7 @@ NONE_IS_FINE := $(if $(ARGS),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lint format type test bench demo fidelity docs lock clean same-python
+.PHONY: help lint format type test kubernetes test-api bench demo fidelity docs lock clean same-python
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ test: $(VENV)/.dev  ## Run the whole test suite
 
 bench: $(VENV)/.dev  ## Run the benchmarks; figures go to build/bench.json
 	$(BIN)/python -m tests.bench $(BENCH)
+
+kubernetes: $(VENV)/.dev  ## Build the Kubernetes that tests start, once into a cache (12 minutes)
+	$(BIN)/python -m tests.cluster.build api
+
+test-api: kubernetes  ## Run the tests with a real Kubernetes API server only
+	CI=$${CI:-true} $(BIN)/pytest -m kube $(ARGS)
 
 demo: $(VENV)/.demo  ## Collect a real Ray session, end it, browse it (ARGS=--once: check and end)
 	$(BIN)/python -m demo $(ARGS)
