@@ -62,9 +62,12 @@ def test_signal_ends_every_process(
             stderr=subprocess.STDOUT,
         ) as demo,
     ):
-        assert until(lambda: any(is_ray(pid) for pid in descendants(demo.pid)), within_s=60)
-        started = descendants(demo.pid)
-        demo.send_signal(number)
-        assert demo.wait(timeout=30) == 130
+        try:
+            assert until(lambda: any(is_ray(pid) for pid in descendants(demo.pid)), within_s=60)
+            started = descendants(demo.pid)
+            demo.send_signal(number)
+            assert demo.wait(timeout=30) == 130
+        finally:
+            demo.kill()  # a demo that goes on would keep this test waiting
     assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), within_s=10)
     assert "stopped; everything that it started has ended" in log.read_text()
