@@ -43,6 +43,7 @@ SAMPLED = "sampled earlier: a moving value of the collector's last snapshot befo
 ENDED = "the session has ended: what was alive or open is shown closed, with a message"
 COUNTED = "follows from the rows, whose own differences are explained"
 EMPTY_LOG = "better: Ray 2.55 answers 500 for an empty log"
+NO_TRAIN = "better: Ray 2.55 answers 500 where Train was not used; we answer that there are no runs"
 NEVER_RAN = "better: Ray 2.55 answers 500 for the log of what never ran, where we answer 400"
 TASK_LOG = "better: Ray 2.55 has no log of an actor's task or a crashed one; its worker's is shown"
 NO_METRICS = "Grafana and Prometheus belong to the live cluster"
@@ -207,6 +208,8 @@ def _logs() -> list[Rule]:
 RULES: tuple[Rule, ...] = (
     Rule("/api/grafana_health", "*", NO_METRICS),
     Rule("/api/prometheus_health", "*", NO_METRICS),
+    Rule("/api/train/v2/runs/v1", "status", NO_TRAIN, live=(500,), ours=(200,)),
+    Rule("/api/train/v2/runs/v1", "train_runs", NO_TRAIN, ours=([],), verdicts=EXTRA),
     Rule("/api/component_activities", "*.timestamp", SAMPLED, given=is_same_kind),
     Rule("/api/cluster_status*", "data.autoscalingStatus", SAMPLED, given=is_same_kind),
     Rule("/api/cluster_status*", "data.clusterStatus", SAMPLED, given=is_same_kind),
