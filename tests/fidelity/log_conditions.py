@@ -55,3 +55,11 @@ def says_never_ran(difference: Difference, evidence: Evidence) -> bool:
 def is_folder(difference: Difference, _: Evidence) -> bool:
     """A name in a listing of logs that is a folder's."""
     return str(difference.live).endswith("/")
+
+
+def was_written_after_the_answer(difference: Difference, evidence: Evidence) -> bool:
+    """An event of Ray's own event log that is younger than the live answer (whole seconds)."""
+    row = difference.our_row
+    if not isinstance(row, dict) or not str(row.get("timestamp", "")).isdigit():
+        return False
+    return (int(row["timestamp"]) + 1) * 1000 > evidence.live[difference.path].taken_ms

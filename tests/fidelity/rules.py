@@ -32,6 +32,7 @@ from tests.fidelity.log_conditions import (
     is_worker_log,
     live_failed,
     says_never_ran,
+    was_written_after_the_answer,
 )
 from tests.fidelity.summaries import is_rays_count
 
@@ -208,6 +209,7 @@ def _logs() -> list[Rule]:
 RULES: tuple[Rule, ...] = (
     Rule("/api/grafana_health", "*", NO_METRICS),
     Rule("/api/prometheus_health", "*", NO_METRICS),
+    Rule("/events", "data.events.*", LATER, verdicts=EXTRA, given=was_written_after_the_answer),
     Rule("/api/train/v2/runs/v1", "status", NO_TRAIN, live=(500,), ours=(200,)),
     Rule("/api/train/v2/runs/v1", "train_runs", NO_TRAIN, ours=([],), verdicts=EXTRA),
     Rule("/api/component_activities", "*.timestamp", SAMPLED, given=is_same_kind),

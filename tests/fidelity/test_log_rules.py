@@ -7,7 +7,15 @@ from typing import Any
 from tests.fidelity.asking import Answer
 from tests.fidelity.comparing import compare
 from tests.fidelity.made_pairs import TAKEN_MS, captured, task, tasks
-from tests.fidelity.rules import EMPTY_LOG, LATER, NEVER_RAN, REWRITTEN, RULES, TASK_LOG
+from tests.fidelity.rules import (
+    EMPTY_LOG,
+    LATER,
+    NEVER_RAN,
+    NO_TRAIN,
+    REWRITTEN,
+    RULES,
+    TASK_LOG,
+)
 
 FILE = "/api/v0/logs/file?node_id=n&filename="
 OF_TASK = f"/api/v0/logs/file?task_id={'a' * 48}&suffix=out&attempt_number=0"
@@ -50,3 +58,38 @@ def test_log_that_never_was() -> None:
     assert logs(OF_TASK, "due to missing node info.", ours, status=(500, 400)) == {NEVER_RAN}
     assert None in logs(OF_TASK, "500 Internal", ours, status=(500, 400))
     assert None in logs(OF_TASK, "text", ours, status=(200, 400))
+
+
+def answers(endpoint: str, live: Any, ours: Any, *, status: tuple[int, int]) -> set[str | None]:
+    """The reasons for the difference of one answer."""
+    pair = [
+        [Answer(endpoint, endpoint, code, "application/json", body, TAKEN_MS)]
+        for code, body in zip(status, (live, ours), strict=True)
+    ]
+    return {each.reason for one in compare(pair[0], pair[1], RULES) for each in one.differences}
+
+
+def test_only_events_after_the_live_answer_may_be_more() -> None:
+    """An older one that Ray does not have is made up."""
+
+    def events(*times_s: int) -> dict[str, Any]:
+        group = [{"eventId": f"{time}", "timestamp": f"{time}"} for time in times_s]
+        return {"data": {"events": {"global": group}}}
+
+    now_s = TAKEN_MS // 1000
+    live = events(now_s - 60)
+    later = events(now_s - 60, now_s + 5)
+    assert answers("/events", live, later, status=(200, 200)) == {LATER}
+    earlier = events(now_s - 60, now_s - 30)
+    assert answers("/events", live, earlier, status=(200, 200)) == {None}
+
+
+def test_no_runs_of_train_are_told_only_where_ray_has_none() -> None:
+    """A run that Ray does not know, or a list that is lost, is wrong."""
+    runs = "/api/train/v2/runs/v1"
+    status = (500, 200)
+    assert answers(runs, "not available", {"train_runs": []}, status=status) == {NO_TRAIN}
+    made_up = {"train_runs": [{"id": "r"}]}
+    assert None in answers(runs, "not available", made_up, status=status)
+    lost: dict[str, Any] = {"train_runs": []}
+    assert None in answers(runs, made_up, lost, status=(200, 200))
