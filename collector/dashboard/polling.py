@@ -30,6 +30,7 @@ from collector.dashboard.judging import (
 )
 from collector.dashboard.kept_answers import Snapshot, SnapshotFolder, verbatim
 from collector.dashboard.metrics import DashboardMetrics
+from collector.metrics import BackgroundTask, LoopErrors
 from storage import endpoints
 from storage.wire import SnapshotEnvelope, json_body
 
@@ -93,6 +94,7 @@ class Snapshots:
         sink: gets what should be stored; `SessionShipping.put_snapshot`.
         additional: more endpoints that are wanted.
         metrics: what to count on.
+        errors: where rounds that fail are counted.
         monotonic: the clock of intervals.
         now_ms: the wall clock that answers are stamped with.
 
@@ -109,12 +111,14 @@ class Snapshots:
         sink: Sink,
         additional: Sequence[str] = (),
         metrics: DashboardMetrics | None = None,
+        errors: LoopErrors | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._client = DashboardClient(dashboard_url, credentials)
         self._directory, self._additional = directory, tuple(additional)
         self._metrics = metrics if metrics is not None else DashboardMetrics()
+        self._errors = errors if errors is not None else LoopErrors()
         self._monotonic, self._now_ms = monotonic, now_ms
         self._busy = asyncio.Lock()
         self._ending = False
@@ -139,6 +143,7 @@ class Snapshots:
                         if not self._ending:
                             pause_s = await self._round()
                 except Exception:  # polling is an extra: it must never end the collector
+                    self._errors.count(BackgroundTask.SNAPSHOTS)
                     _log.exception("snapshot round failed")
                 await asyncio.sleep(pause_s)
         finally:

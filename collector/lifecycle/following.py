@@ -80,6 +80,7 @@ class FollowedSession:
                 counted=partial(parts.ledger.take, *self.pair),
                 collect_logs=settings.collect_logs and with_logs,
                 metrics=parts.shipping_metrics,
+                errors=parts.metrics.loop_errors,
             )
         )
         self._markers = SessionMarkers(

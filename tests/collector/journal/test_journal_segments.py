@@ -29,6 +29,11 @@ def new_journal(path: Path, limits: JournalLimits = NO_RESERVE) -> Journal:
     return journal
 
 
+def errors(metrics: CollectorMetrics, operation: str) -> float | None:
+    name = "rayhistory_collector_journal_errors_total"
+    return metrics.registry.get_sample_value(name, {"operation": operation})
+
+
 def test_appended_lines_are_in_the_file_at_once(tmp_path: Path) -> None:
     """In the hands of the operating system when `append` returns: a kill loses nothing."""
     journal = new_journal(tmp_path)
@@ -138,16 +143,19 @@ def test_a_disk_that_fails_at_sealing_keeps_nothing_from_storage(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    metrics = CollectorMetrics()
     journal = Journal(
         tmp_path,
         limits=JournalLimits(max_segment_bytes=1, reserve_bytes=0),
-        metrics=CollectorMetrics(),
+        metrics=metrics,
         before_seal=fail,
     )
     monkeypatch.setattr("collector.journal.active.os.fdatasync", fail)
     journal.append(NODE_KEY, [LINE])
     (segment,) = journal.sealed()
     assert segment.path.read_bytes() == LINE + b"\n"
+    assert (errors(metrics, "save_ids"), errors(metrics, "seal")) == (1, 1)
+    assert errors(metrics, "append") == 0
 
 
 def test_hot_blocks_cover_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
