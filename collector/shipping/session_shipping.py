@@ -129,7 +129,7 @@ class SessionShipping:
         self._jobs.cancel()
         stored = self._store_last_manifest(deadline_s + self._settings.manifest_reserve_s, ended)
         report = self._report(manifest_stored=stored)
-        self._tails.close()
+        self._shipping.close()
         return report
 
     def _secure(self, deadline_s: float) -> None:
