@@ -9,7 +9,6 @@ still lives: if not, the round saw a dying cluster and is thrown away.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -122,6 +121,7 @@ class Snapshots:
         self._monotonic, self._now_ms = monotonic, now_ms
         self._busy = asyncio.Lock()
         self._ending = False
+        self._fault: Rejection | None = None
         self.change_session(session_name=session_name, node_id=node_id, sink=sink)
 
     def change_session(self, *, session_name: str, node_id: str, sink: Sink) -> None:
@@ -156,9 +156,11 @@ class Snapshots:
         a second each; polling stops until the session changes.
         """
         self._ending = True
-        with contextlib.suppress(asyncio.TimeoutError):
+        try:
             async with asyncio.timeout(budget_s):
                 await self._final_round()
+        except TimeoutError:
+            _log.warning("last poll not done in time", extra={"budget_s": budget_s})
         for kept in self._kept.values():
             self._ship(kept)
 
@@ -170,7 +172,9 @@ class Snapshots:
 
     async def _round(self) -> float:
         folder = self._folder
-        if (fault := await self._check_cluster()) is not None:
+        fault = await self._check_cluster()
+        self._tell_change(fault)
+        if fault is not None:
             self._metrics.polls.labels(fault.value).inc()
             return DENIED_PAUSE_S if fault is Rejection.DENIED else DOWN_PAUSE_S
         staged: list[_Staged] = []
@@ -188,6 +192,17 @@ class Snapshots:
             await self._settle(staged, final=False)
         self._ship_due()
         return ROUND_S
+
+    def _tell_change(self, fault: Rejection | None) -> None:
+        """Say once that nothing can be asked, and why; a dashboard that is not up is no fault."""
+        if fault is self._fault:
+            return
+        self._fault = fault
+        if fault is None:
+            _log.info("dashboard answers")
+        else:
+            level = logging.INFO if fault is Rejection.UNREACHABLE else logging.WARNING
+            _log.log(level, "dashboard not usable", extra={"fault": fault.value})
 
     async def _check_cluster(self) -> Rejection | None:
         """Whether the dashboard is there and still the one of this session."""
