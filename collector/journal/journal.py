@@ -36,12 +36,12 @@ class NoSpaceError(Exception):
 class JournalLimits:
     """When segments are sealed, and how much disk the journal may take."""
 
-    rotation_interval_s: float = 300.0
-    max_segment_bytes: int = 64 * 1024 * 1024
-    cap_bytes: int = 2 * 1024**3
+    rotation_interval_s: float
+    max_segment_bytes: int
+    cap_bytes: int
     """Above it the journal is pressed: everything is sealed and shipped as fast as storage takes
     it. Events are still accepted, since Ray drops what it cannot hand over."""
-    reserve_bytes: int = 64 * 1024 * 1024
+    reserve_bytes: int
     """Less free space than this on the file system, and events are refused (503)."""
 
 

@@ -15,13 +15,8 @@ from functools import partial
 from typing import Protocol
 
 from collector.journal.recovery import PENDING_NODE
-from collector.lifecycle.following import (
-    FollowedSession,
-    FollowParts,
-    NodePair,
-    forget_finished,
-    is_finished,
-)
+from collector.lifecycle.finished_marks import NodePair, forget_finished, is_finished
+from collector.lifecycle.following import FollowedSession, FollowParts
 from collector.metrics import BackgroundTask
 from collector.ray_session import node_id_of_port_files, old_sessions, session_of
 from collector.shipping.markers import SessionEndReason

@@ -18,7 +18,7 @@ from storage.wire import EventTotals
 
 @dataclass(frozen=True, slots=True)
 class ShippingSettings:
-    """How often and how much; the defaults are what the documentation promises."""
+    """How often and how much; docs/limits.md tells what a lost node costs."""
 
     scan_interval_s: float = 1.0
     hot_interval_s: float = 10.0

@@ -10,16 +10,17 @@ import os
 import threading
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from collector.intake import commits
 from collector.intake.envelope import Reason
-from collector.journal import JournalLimits, NoSpaceError
+from collector.journal import NoSpaceError
 from collector.journal.active import SegmentKey
 from tests.collector.events import NODE, OTHER_NODE, SESSION, body, task_body, task_event
-from tests.collector.intake.intake_rig import IntakeRig, stored_ids
+from tests.collector.intake.intake_rig import NO_RESERVE, IntakeRig, stored_ids
 
 
 def test_a_resent_batch_is_stored_once(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_a_full_disk_refuses_and_takes_the_batch_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of a refused batch counts as stored."""
-    rig = IntakeRig(tmp_path, limits=JournalLimits(reserve_bytes=1000))
+    rig = IntakeRig(tmp_path, limits=replace(NO_RESERVE, reserve_bytes=1000))
     monkeypatch.setattr("collector.journal.journal.free_bytes", lambda _: 0)
     (error,) = rig.commit(task_body(0, 10))
     assert isinstance(error, NoSpaceError)
