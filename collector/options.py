@@ -283,4 +283,4 @@ OPTIONS: tuple[Option, ...] = (
     *COMPATIBILITY_OPTIONS,
 )
 """Everything that the collector can be told. Dashboard credentials are environment only:
-`RAY_AUTH_MODE`, `RAY_AUTH_TOKEN`, `RAY_ENABLE_K8S_TOKEN_AUTH`."""
+`RAY_AUTH_MODE`, `RAY_AUTH_TOKEN`, `RAY_AUTH_TOKEN_PATH`, `RAY_ENABLE_K8S_TOKEN_AUTH`."""

@@ -109,7 +109,7 @@ def _settings(values: dict[str, Any], node_id: str) -> Settings:
         additional_endpoints=values["additional_endpoints"],
         collect_events=values["enable_event_collector"],
         collect_logs=values["enable_log_collector"],
-        ray_gone_after_s=values["ray_gone_after"],
+        ray_gone_after_s=_positive(values, "ray_gone_after"),
         limits=_limits(values),
         quarantine_max_bytes=values["quarantine_max_size"],
         grace_s=_positive(values, "grace_period"),

@@ -33,7 +33,6 @@ class SessionStart(msgspec.Struct, kw_only=True):
     owner_name: str = ""
     session: str
     started_ms: int
-    ray_version: str = ""
     collector_version: str
     node_id: str
     """Of the collector that wrote it."""

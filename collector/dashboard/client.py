@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/ray.io/serviceaccount/token")
 
 _CONNECT_S = 2.0
 _CHUNK_BYTES = 256 * 1024
+
+_log = logging.getLogger(__name__)
 
 
 class CredentialsError(Exception):
@@ -53,13 +56,10 @@ class DashboardCredentials:
         return cls()
 
     def headers(self) -> dict[str, str]:
-        """What to send. Without a readable token nothing, and the dashboard will refuse."""
+        """What to send. Raises `OSError` or `ValueError` when the token file cannot be read."""
         token = self.token
         if self.token_path is not None:
-            try:
-                token = self.token_path.read_text().strip()
-            except OSError:
-                token = ""
+            token = self.token_path.read_text().strip()
         return {AUTH_HEADER: f"Bearer {token}"} if token else {}
 
 
@@ -80,6 +80,7 @@ class DashboardClient:
         self._url = (url if "://" in url else f"http://{url}").rstrip("/")
         self._credentials = credentials
         self._session: aiohttp.ClientSession | None = None
+        self._token_fault = ""
 
     async def get(self, name: str, *, timeout_s: float) -> Answer:
         """Ask for a path with query. Never raises but for cancellation."""
@@ -90,7 +91,7 @@ class DashboardClient:
         url = yarl.URL(self._url + name, encoded=True)
         try:
             async with self._session.get(
-                url, timeout=timeout, headers=self._credentials.headers(), allow_redirects=False
+                url, timeout=timeout, headers=self._headers(), allow_redirects=False
             ) as response:
                 body = bytearray()
                 async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
@@ -100,6 +101,19 @@ class DashboardClient:
                 return Answer(response.status, response.content_type, bytes(body))
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
             return Answer(fault=Rejection.UNREACHABLE)
+
+    def _headers(self) -> dict[str, str]:
+        """Without a readable token nothing, and the dashboard will refuse. Told once per fault."""
+        fault = ""
+        headers: dict[str, str] = {}
+        try:
+            headers = self._credentials.headers()
+        except (OSError, ValueError) as error:
+            fault = str(error)
+        if fault and fault != self._token_fault:
+            _log.warning("dashboard token not readable", extra={"error": fault})
+        self._token_fault = fault
+        return headers
 
     async def close(self) -> None:
         """Close its connections."""

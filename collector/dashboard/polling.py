@@ -9,7 +9,6 @@ still lives: if not, the round saw a dying cluster and is thrown away.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -30,6 +29,7 @@ from collector.dashboard.judging import (
 )
 from collector.dashboard.kept_answers import Snapshot, SnapshotFolder, verbatim
 from collector.dashboard.metrics import DashboardMetrics
+from collector.metrics import BackgroundTask, LoopErrors
 from storage import endpoints
 from storage.wire import SnapshotEnvelope, json_body
 
@@ -93,6 +93,7 @@ class Snapshots:
         sink: gets what should be stored; `SessionShipping.put_snapshot`.
         additional: more endpoints that are wanted.
         metrics: what to count on.
+        errors: where rounds that fail are counted.
         monotonic: the clock of intervals.
         now_ms: the wall clock that answers are stamped with.
 
@@ -109,15 +110,18 @@ class Snapshots:
         sink: Sink,
         additional: Sequence[str] = (),
         metrics: DashboardMetrics | None = None,
+        errors: LoopErrors | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._client = DashboardClient(dashboard_url, credentials)
         self._directory, self._additional = directory, tuple(additional)
         self._metrics = metrics if metrics is not None else DashboardMetrics()
+        self._errors = errors if errors is not None else LoopErrors()
         self._monotonic, self._now_ms = monotonic, now_ms
         self._busy = asyncio.Lock()
         self._ending = False
+        self._fault: Rejection | None = None
         self.change_session(session_name=session_name, node_id=node_id, sink=sink)
 
     def change_session(self, *, session_name: str, node_id: str, sink: Sink) -> None:
@@ -139,6 +143,7 @@ class Snapshots:
                         if not self._ending:
                             pause_s = await self._round()
                 except Exception:  # polling is an extra: it must never end the collector
+                    self._errors.count(BackgroundTask.SNAPSHOTS)
                     _log.exception("snapshot round failed")
                 await asyncio.sleep(pause_s)
         finally:
@@ -151,9 +156,11 @@ class Snapshots:
         a second each; polling stops until the session changes.
         """
         self._ending = True
-        with contextlib.suppress(asyncio.TimeoutError):
+        try:
             async with asyncio.timeout(budget_s):
                 await self._final_round()
+        except TimeoutError:
+            _log.warning("last poll not done in time", extra={"budget_s": budget_s})
         for kept in self._kept.values():
             self._ship(kept)
 
@@ -165,7 +172,9 @@ class Snapshots:
 
     async def _round(self) -> float:
         folder = self._folder
-        if (fault := await self._check_cluster()) is not None:
+        fault = await self._check_cluster()
+        self._tell_change(fault)
+        if fault is not None:
             self._metrics.polls.labels(fault.value).inc()
             return DENIED_PAUSE_S if fault is Rejection.DENIED else DOWN_PAUSE_S
         staged: list[_Staged] = []
@@ -183,6 +192,17 @@ class Snapshots:
             await self._settle(staged, final=False)
         self._ship_due()
         return ROUND_S
+
+    def _tell_change(self, fault: Rejection | None) -> None:
+        """Say once that nothing can be asked, and why; a dashboard that is not up is no fault."""
+        if fault is self._fault:
+            return
+        self._fault = fault
+        if fault is None:
+            _log.info("dashboard answers")
+        else:
+            level = logging.INFO if fault is Rejection.UNREACHABLE else logging.WARNING
+            _log.log(level, "dashboard not usable", extra={"fault": fault.value})
 
     async def _check_cluster(self) -> Rejection | None:
         """Whether the dashboard is there and still the one of this session."""

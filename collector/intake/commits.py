@@ -139,7 +139,7 @@ class Group:
         if keep:
             self._parts.quarantine.add(event.reason, event.raw, event.size_bytes)
         else:
-            self._parts.quarantine.count(event.reason)
+            self._parts.quarantine.count_only(event.reason)
 
     def _quarantine_body(self, batch: Batch, reason: Reason) -> None:
         size_bytes = len(batch.body)

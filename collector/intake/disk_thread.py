@@ -24,6 +24,7 @@ from collector.intake.dedupe import Window, digest
 from collector.intake.envelope import event_id_of_line
 from collector.journal import Journal
 from collector.journal.journal import SYNC_INTERVAL_S
+from collector.metrics import JournalOperation
 
 log = logging.getLogger(__name__)
 
@@ -160,6 +161,7 @@ class DiskThread:
         try:
             self._parts.journal.rotate()
         except OSError as error:
+            self._count_error(JournalOperation.ROTATE)
             log.error("rotation failed", extra={"error": str(error)})
 
     def _sync(self) -> None:
@@ -170,7 +172,11 @@ class DiskThread:
             try:
                 journal.sync()
             except OSError as error:
+                self._count_error(JournalOperation.SYNC)
                 log.error("sync failed", extra={"error": str(error)})
+
+    def _count_error(self, operation: JournalOperation) -> None:
+        self._parts.metrics.journal_errors.labels(operation.value).inc()
 
 
 def _run_call(call: _Call) -> None:

@@ -21,7 +21,7 @@ import msgspec
 
 from collector.intake.envelope import EXCERPT_BYTES, Reason
 from collector.intake.ledger import Ledger
-from collector.metrics import CollectorMetrics
+from collector.metrics import CollectorMetrics, UnkeptReason
 
 log = logging.getLogger(__name__)
 
@@ -89,24 +89,28 @@ class Quarantine:
                 base64=base64.b64encode(excerpt).decode("ascii"),
             )
             self._append(msgspec.json.encode(record) + b"\n")
-        self.count(reason)
+        self._count(reason)
         return True
 
-    def count(self, reason: Reason) -> None:
+    def count_only(self, reason: Reason) -> None:
         """Count a bad event that is not kept: its body had very many."""
-        self._metrics.quarantined.labels(reason.value).inc()
-        self._ledger.add_quarantined(1)
+        self._count(reason)
+        self._count_unkept(UnkeptReason.TOO_MANY)
 
     def add_file(self, reason: Reason, path: Path) -> None:
         """Take over a file that holds the start of a body, or all of it."""
-        self.count(reason)
+        self._count(reason)
         kept_bytes = path.stat().st_size
         with self._lock:
             if self._size_bytes + kept_bytes > self._max_bytes:
                 path.unlink()
-                self._metrics.quarantine_full.inc()
+                self._count_unkept(UnkeptReason.FULL)
                 return
-            path.rename(self._directory / f"{time.time_ns()}-{reason.value}.body")
+            try:
+                path.rename(self._directory / f"{time.time_ns()}-{reason.value}.body")
+            except OSError as error:
+                self._tell_not_writable(error)
+                return
             self._size_bytes += kept_bytes
 
     def room_bytes(self) -> int:
@@ -115,7 +119,7 @@ class Quarantine:
 
     def _append(self, record: bytes) -> None:
         if self._size_bytes + len(record) > self._max_bytes:
-            self._metrics.quarantine_full.inc()
+            self._count_unkept(UnkeptReason.FULL)
             return
         path = self._directory / "events.jsonl"
         try:
@@ -125,5 +129,15 @@ class Quarantine:
             finally:
                 os.close(handle)
         except OSError as error:
-            self._metrics.quarantine_full.inc()
-            log.error("quarantine not writable", extra={"error": str(error)})
+            self._tell_not_writable(error)
+
+    def _tell_not_writable(self, error: OSError) -> None:
+        self._count_unkept(UnkeptReason.NOT_WRITABLE)
+        log.error("quarantine not writable", extra={"error": str(error)})
+
+    def _count(self, reason: Reason) -> None:
+        self._metrics.quarantined.labels(reason.value).inc()
+        self._ledger.add_quarantined(1)
+
+    def _count_unkept(self, reason: UnkeptReason) -> None:
+        self._metrics.quarantine_unkept.labels(reason.value).inc()

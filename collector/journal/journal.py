@@ -13,7 +13,7 @@ from pathlib import Path
 from collector.journal.active import ActiveSegment, SegmentKey
 from collector.journal.recovery import PENDING_NODE, last_lines, recover
 from collector.journal.segments import HOT_BLOCK_BYTES, HotBlock, Segment, category_path
-from collector.metrics import CollectorMetrics
+from collector.metrics import CollectorMetrics, JournalOperation
 from storage.layout import Category
 
 log = logging.getLogger(__name__)
@@ -36,12 +36,12 @@ class NoSpaceError(Exception):
 class JournalLimits:
     """When segments are sealed, and how much disk the journal may take."""
 
-    rotation_interval_s: float = 300.0
-    max_segment_bytes: int = 64 * 1024 * 1024
-    cap_bytes: int = 2 * 1024**3
+    rotation_interval_s: float
+    max_segment_bytes: int
+    cap_bytes: int
     """Above it the journal is pressed: everything is sealed and shipped as fast as storage takes
     it. Events are still accepted, since Ray drops what it cannot hand over."""
-    reserve_bytes: int = 64 * 1024 * 1024
+    reserve_bytes: int
     """Less free space than this on the file system, and events are refused (503)."""
 
 
@@ -111,12 +111,12 @@ class Journal:
         When this returns they are in the page cache: a killed process does not lose them.
         Raises `OSError`, and then none of them is in the journal.
         """
-        segment = self._active.get(key) or self._open(key)
         data = b"\n".join(lines) + b"\n"
         try:
+            segment = self._active.get(key) or self._open(key)
             segment.append(data, len(lines))
         except OSError:
-            self._metrics.journal_errors.inc()
+            self._count_error(JournalOperation.APPEND)
             raise
         self._unsynced_bytes += len(data)
         if self._unsynced_bytes >= SYNC_BYTES:
@@ -239,9 +239,10 @@ class Journal:
         try:
             self._before_seal()
         except OSError as error:  # a full disk is no reason to keep segments from storage
+            self._count_error(JournalOperation.SAVE_IDS)
             log.error("event ids not saved", extra={"error": str(error)})
         for active in segments:
-            segment = _sealed(active)
+            segment = self._sealed_segment(active)
             with self._lock:
                 del self._active[active.key]
                 if segment.size_bytes:
@@ -249,6 +250,18 @@ class Journal:
                     self._sealed_bytes += segment.size_bytes
             if not segment.size_bytes:
                 segment.path.unlink(missing_ok=True)
+
+    def _sealed_segment(self, active: ActiveSegment) -> Segment:
+        """Seal; a failing sync is told, the content is in the page cache all the same."""
+        try:
+            return active.seal()
+        except OSError as error:
+            self._count_error(JournalOperation.SEAL)
+            log.error("segment not synced", extra={"path": str(active.path), "error": str(error)})
+            return active.as_segment()
+
+    def _count_error(self, operation: JournalOperation) -> None:
+        self._metrics.journal_errors.labels(operation.value).inc()
 
     def _gauge(self) -> None:
         self._metrics.journal_bytes.set(self.size_bytes)
@@ -259,15 +272,6 @@ def free_bytes(directory: Path) -> int:
     """Free space for ordinary users on the file system of `directory`."""
     stat = os.statvfs(directory)
     return stat.f_bavail * stat.f_frsize
-
-
-def _sealed(active: ActiveSegment) -> Segment:
-    """Seal; a failing sync is told, the content is in the page cache all the same."""
-    try:
-        return active.seal()
-    except OSError as error:
-        log.error("segment not synced", extra={"path": str(active.path), "error": str(error)})
-        return active.as_segment()
 
 
 def _is_pending(segment: Segment) -> bool:

@@ -69,7 +69,10 @@ def assemble(
     intake = _intake(settings, metrics, window, nodes)
     follow = _follow_parts(settings, backend, intake, version=version)
     dashboard = Dashboard(
-        settings, credentials=credentials, metrics=DashboardMetrics(metrics.registry)
+        settings,
+        credentials=credentials,
+        metrics=DashboardMetrics(metrics.registry),
+        errors=metrics.loop_errors,
     )
     node_list = DashboardClient(settings.node_list_url, credentials)
     follower = SessionFollower(

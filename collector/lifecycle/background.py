@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from collector.metrics import CollectorMetrics
+from collector.metrics import BackgroundTask, LoopErrors
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ async def repeat(
     step: Callable[[], Awaitable[None]],
     *,
     every_s: float,
-    task: str,
-    metrics: CollectorMetrics,
+    task: BackgroundTask,
+    errors: LoopErrors,
     wake: asyncio.Event | None = None,
 ) -> None:
     """Call `step` for ever; a failure is logged and counted, and the next call comes anyway.
@@ -49,7 +49,7 @@ async def repeat(
         step: what to do.
         every_s: the pause between two calls.
         task: its name in log and metrics.
-        metrics: where failures are counted.
+        errors: where failures are counted.
         wake: when set, the next call comes at once.
 
     """
@@ -59,8 +59,8 @@ async def repeat(
         try:
             await step()
         except Exception:
-            metrics.loop_errors.labels(task).inc()
-            log.exception("background task failed", extra={"task": task})
+            errors.count(task)
+            log.exception("background task failed", extra={"task": task.value})
         # Not `wait_for`: before Python 3.12 it can swallow a cancellation.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(every_s):

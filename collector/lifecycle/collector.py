@@ -26,6 +26,7 @@ from collector.lifecycle.background import repeat
 from collector.lifecycle.draining import Drain, drain
 from collector.lifecycle.leftovers import EVERY_S
 from collector.lifecycle.listeners import ListenError, listen
+from collector.metrics import BackgroundTask
 from collector.options import IGNORED
 from collector.settings import Settings
 from storage.backend import Backend
@@ -83,6 +84,7 @@ class Collector:
                 loops=loops,
                 final_poll=parts.dashboard.final_poll,
                 shipper=parts.follow.shipper,
+                errors=parts.metrics.loop_errors,
                 hurry=self._hurry,
                 start_s=start_s,
             )
@@ -98,14 +100,16 @@ class Collector:
 
     def _start_loops(self) -> list[asyncio.Task[None]]:
         follower = self._parts.follower
-        start = partial(repeat, metrics=self._parts.metrics)
+        start = partial(repeat, errors=self._parts.metrics.loop_errors)
         return [
-            asyncio.create_task(start(follower.look, every_s=LOOK_EVERY_S, task="follow")),
+            asyncio.create_task(
+                start(follower.look, every_s=LOOK_EVERY_S, task=BackgroundTask.FOLLOW)
+            ),
             asyncio.create_task(
                 start(
                     follower.leftovers.look,
                     every_s=EVERY_S,
-                    task="leftovers",
+                    task=BackgroundTask.LEFTOVERS,
                     wake=follower.switched,
                 )
             ),

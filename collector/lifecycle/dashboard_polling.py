@@ -8,6 +8,7 @@ import logging
 from collector.dashboard.metrics import DashboardMetrics
 from collector.dashboard.polling import DashboardCredentials, Snapshots, ship_leftover_snapshots
 from collector.lifecycle.following import FollowedSession
+from collector.metrics import BackgroundTask, LoopErrors
 from collector.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -20,15 +21,21 @@ class Dashboard:
         settings: where the dashboard is.
         credentials: how to authenticate there.
         metrics: what to count on.
+        errors: where rounds that fail are counted.
 
     """
 
     def __init__(
-        self, settings: Settings, *, credentials: DashboardCredentials, metrics: DashboardMetrics
+        self,
+        settings: Settings,
+        *,
+        credentials: DashboardCredentials,
+        metrics: DashboardMetrics,
+        errors: LoopErrors,
     ) -> None:
         self._settings = settings
         self._credentials = credentials
-        self._metrics = metrics
+        self._metrics, self._errors = metrics, errors
         self._directory = settings.data_dir / "snapshots"
         self._wanted = settings.is_head and settings.collect_logs
         self._snapshots: Snapshots | None = None
@@ -54,6 +61,7 @@ class Dashboard:
             node_id=session.node_id,
             additional=self._settings.additional_endpoints,
             metrics=self._metrics,
+            errors=self._errors,
         )
         self._task = asyncio.create_task(self._snapshots.run())
 
@@ -74,6 +82,7 @@ class Dashboard:
         try:
             await self._snapshots.final_poll(budget_s=budget_s)
         except Exception:
+            self._errors.count(BackgroundTask.LAST_POLL)
             log.exception("last poll failed")
 
     async def close(self) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from collector.intake.http import Intake
 from collector.lifecycle.following import FollowedSession
 from collector.lifecycle.session_follower import QUIET_S, SessionFollower
+from collector.metrics import BackgroundTask, LoopErrors
 from collector.ray_session import Raylet, probe_raylet
 from collector.settings import Settings
 from collector.shipping.markers import SessionEndReason
@@ -51,6 +52,7 @@ class Drain:
     loops: Sequence[asyncio.Task[None]]
     final_poll: Callable[[float], Coroutine[Any, Any, None]]
     shipper: Shipper
+    errors: LoopErrors
     hurry: asyncio.Event
     start_s: float
 
@@ -65,6 +67,7 @@ async def drain(parts: Drain) -> None:
     try:
         await parts.follower.look()
     except Exception:
+        parts.errors.count(BackgroundTask.LAST_LOOK)
         log.exception("last look for a session failed")
     poll = asyncio.create_task(parts.final_poll(FINAL_POLL_S))
     followed = parts.follower.current

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from collector.intake.disk_thread import DiskThread
 from collector.intake.ledger import Ledger
 from collector.journal import Journal
 from collector.lifecycle.background import in_daemon_thread
+from collector.lifecycle.finished_marks import NodePair, remember_finished
 from collector.metrics import CollectorMetrics
 from collector.ray_session import RaySession, last_activity_ms
 from collector.settings import Settings
@@ -32,9 +30,6 @@ END_TIME_S = ShippingSettings().manifest_reserve_s + 2.0
 """Kept of the drain's time for the last manifest and the end marker."""
 END_SHARE = 0.4
 """But not more than this share of it, when there is little."""
-
-NodePair = tuple[str, str]
-"""Session name and node id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +75,7 @@ class FollowedSession:
                 counted=partial(parts.ledger.take, *self.pair),
                 collect_logs=settings.collect_logs and with_logs,
                 metrics=parts.shipping_metrics,
+                errors=parts.metrics.loop_errors,
             )
         )
         self._markers = SessionMarkers(
@@ -172,45 +168,3 @@ class FollowedSession:
             log.warning("end marker not written", extra=fields)
             return False
         return True
-
-
-def _finished_path(data_dir: Path, pair: NodePair) -> Path:
-    return data_dir / pair[0] / f"finished-{pair[1]}"
-
-
-def remember_finished(data_dir: Path, pair: NodePair, *, activity_ms: int) -> None:
-    """Note on disk that nothing of this (session, node) is left to ship.
-
-    Args:
-        data_dir: where.
-        pair: which.
-        activity_ms: when a log had last changed as the finishing began, by the file's own time:
-            a later change was maybe not shipped, and a clock that was set back fools nobody.
-
-    """
-    path = _finished_path(data_dir, pair)
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        os.utime(path, ns=(activity_ms * 1_000_000, activity_ms * 1_000_000))
-
-
-def forget_finished(data_dir: Path, pair: NodePair) -> None:
-    """There is something to ship again: the raylet is back, or a late event came."""
-    with contextlib.suppress(OSError):
-        _finished_path(data_dir, pair).unlink(missing_ok=True)
-
-
-def was_finished(data_dir: Path, pair: NodePair) -> bool:
-    """Whether an earlier `remember_finished` stands."""
-    return _finished_path(data_dir, pair).exists()
-
-
-def is_finished(data_dir: Path, session: RaySession) -> bool:
-    """Whether it was finished, and no log has changed since."""
-    pair = (session.session_name, session.node_id)
-    try:
-        finished_ms = _finished_path(data_dir, pair).stat().st_mtime_ns // 1_000_000
-    except OSError:
-        return False
-    return finished_ms >= (last_activity_ms(session) or 0)

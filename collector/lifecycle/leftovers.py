@@ -15,13 +15,9 @@ from functools import partial
 from typing import Protocol
 
 from collector.journal.recovery import PENDING_NODE
-from collector.lifecycle.following import (
-    FollowedSession,
-    FollowParts,
-    NodePair,
-    forget_finished,
-    is_finished,
-)
+from collector.lifecycle.finished_marks import NodePair, forget_finished, is_finished
+from collector.lifecycle.following import FollowedSession, FollowParts
+from collector.metrics import BackgroundTask
 from collector.ray_session import node_id_of_port_files, old_sessions, session_of
 from collector.shipping.markers import SessionEndReason
 
@@ -125,7 +121,7 @@ class Leftovers:
                 if late or not complete:
                     self._not_before_s[pair] = time.monotonic() + AGAIN_AFTER_S
             except Exception:
-                self._parts.metrics.loop_errors.labels("finish").inc()
+                self._parts.metrics.loop_errors.count(BackgroundTask.FINISH)
                 self._not_before_s[pair] = time.monotonic() + AGAIN_AFTER_S
                 log.exception("session not finished", extra={"session": pair[0]})
             finally:

@@ -13,13 +13,8 @@ from collector.intake.envelope import Event
 from collector.journal.recovery import PENDING_NODE
 from collector.lifecycle.dashboard_polling import Dashboard
 from collector.lifecycle.discovery import Discovery
-from collector.lifecycle.following import (
-    FollowedSession,
-    FollowParts,
-    NodePair,
-    forget_finished,
-    was_finished,
-)
+from collector.lifecycle.finished_marks import NodePair, forget_finished, was_finished
+from collector.lifecycle.following import FollowedSession, FollowParts
 from collector.lifecycle.leftovers import PATIENCE_S, Leftovers
 from collector.ray_session import Raylet, RaySession, probe_raylet
 from collector.shipping.markers import SessionEndReason

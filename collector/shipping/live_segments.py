@@ -90,7 +90,7 @@ class LiveSegments:
         def work() -> ObjectInfo:
             return node.jobs.backend.put(key, body, create_only=True)
 
-        node.jobs.submit("hot", work, partial(self._done, segment, seq), urgency=Urgency.HOT)
+        node.jobs.submit("live", work, partial(self._done, segment, seq), urgency=Urgency.HOT)
 
     def _done(self, segment: HotSegment, seq: int, future: Future[ObjectInfo]) -> None:
         error = failure(future)
@@ -108,8 +108,8 @@ class LiveSegments:
             return
         self._note_stored(segment, seq)
         metrics = self._node.parts.metrics
-        metrics.hot_segments.inc()
-        metrics.hot_bytes.inc(segment.size_bytes)
+        metrics.live_segments.inc()
+        metrics.live_segment_bytes.inc(segment.size_bytes)
 
     def _note_stored(self, segment: HotSegment, seq: int) -> None:
         book, tails = self._node.book, self._node.tails

@@ -8,6 +8,7 @@ entry rewritten. Written at start already, so that a session whose node is lost 
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -32,9 +33,10 @@ from storage.wire import (
     encode_session_start,
 )
 
+log = logging.getLogger(__name__)
+
 MAX_LISTED = 200_000
 """Objects of a session counted at most for the catalogue; its size is then a lower bound."""
-
 
 MAX_END_BYTES = 64 * 1024
 
@@ -80,6 +82,10 @@ def stored(backend: Backend, ref: layout.SessionRef) -> Stored:
         for info in backend.list(prefix):
             listed += 1
             if listed > MAX_LISTED:
+                log.warning(
+                    "session has too many objects to count, its size is a lower bound",
+                    extra={"session": ref.session, "objects": MAX_LISTED},
+                )
                 return Stored(size_bytes, len(nodes), len(jobs))
             if isinstance(info, ObjectInfo):
                 size_bytes += info.size_bytes
@@ -184,10 +190,13 @@ class SessionMarkers:
         self._backend.put(layout.catalogue_key(self._ref), encode_catalogue_entry(entry))
 
     def _stored_end(self) -> SessionEnd | None:
+        key = layout.end_key(self._ref)
         try:
-            data = read_all(self._backend, layout.end_key(self._ref), max_bytes=MAX_END_BYTES)
-            return decode_session_end(data)
-        except (NotFoundError, IntegrityError, WireError):
+            return decode_session_end(read_all(self._backend, key, max_bytes=MAX_END_BYTES))
+        except NotFoundError:
+            return None
+        except (IntegrityError, WireError) as error:
+            log.warning("end marker damaged, written anew", extra={"key": key, "error": str(error)})
             return None
 
     def _entry(self, *, ended_ms: int, facts: Stored) -> CatalogueEntry:

@@ -111,7 +111,18 @@ class NodeShipping:
         """Look at the logs directory."""
         if self._parts.collect_logs:
             self.node.tails.scan(final=final)
-            self._parts.metrics.tell_logs(self.node.tails)
+            self._tell_logs(over=False)
+
+    def close(self) -> None:
+        """Nothing more is shipped: let go of the logs."""
+        if self._parts.collect_logs:
+            self._tell_logs(over=True)
+        self.node.tails.close()
+
+    def _tell_logs(self, *, over: bool) -> None:
+        session = self._parts.session
+        pair = (session.session_name, session.node_id)
+        self._parts.metrics.tell_logs(pair, self.node.tails, over=over)
 
     @property
     def secured(self) -> bool:

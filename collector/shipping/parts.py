@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from collector.journal.segments import SegmentStore
+from collector.metrics import LoopErrors
 from collector.ray_session import RaySession
 from collector.shipping.metrics import ShippingMetrics
 from collector.shipping.uploads import Shipper
@@ -17,7 +18,7 @@ from storage.wire import EventTotals
 
 @dataclass(frozen=True, slots=True)
 class ShippingSettings:
-    """How often and how much; the defaults are what the documentation promises."""
+    """How often and how much; docs/limits.md tells what a lost node costs."""
 
     scan_interval_s: float = 1.0
     hot_interval_s: float = 10.0
@@ -52,6 +53,7 @@ class ShippingParts:
     collect_logs: bool = True
     settings: ShippingSettings = ShippingSettings()
     metrics: ShippingMetrics = field(default_factory=ShippingMetrics)
+    errors: LoopErrors = field(default_factory=LoopErrors)
     monotonic: Callable[[], float] = time.monotonic
     """The clock of intervals and deadlines."""
 

@@ -11,6 +11,7 @@ import threading
 from dataclasses import dataclass
 
 from collector.dashboard.kept_answers import Snapshot
+from collector.metrics import BackgroundTask
 from collector.shipping.node_shipping import NodeShipping
 from collector.shipping.parts import ShippingParts
 
@@ -82,7 +83,7 @@ class SessionShipping:
             try:
                 self._shipping.step()
             except Exception:  # shipping must go on: the next look may find it in order
-                _log.exception("shipping step failed")
+                self._count_failure()
             # Many thousands of logs make a look slow; it may take a twentieth of one core.
             took_s = self._monotonic() - begin_s
             pause_s = max(self._settings.scan_interval_s, took_s * _SLOW_SCAN_SHARE)
@@ -95,8 +96,12 @@ class SessionShipping:
         try:
             self._shipping.step(scan=False)
         except Exception:
-            _log.exception("shipping step failed")
+            self._count_failure()
             self._stop.wait(self._settings.scan_interval_s)
+
+    def _count_failure(self) -> None:
+        self._parts.errors.count(BackgroundTask.SHIPPING)
+        _log.exception("shipping step failed")
 
     # -- the end -------------------------------------------------------------------------
 
@@ -124,7 +129,7 @@ class SessionShipping:
         self._jobs.cancel()
         stored = self._store_last_manifest(deadline_s + self._settings.manifest_reserve_s, ended)
         report = self._report(manifest_stored=stored)
-        self._tails.close()
+        self._shipping.close()
         return report
 
     def _secure(self, deadline_s: float) -> None:

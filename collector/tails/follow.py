@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 import os
 import time
 from collections import Counter
@@ -25,6 +26,8 @@ REWRITTEN_INTERVAL_S = 60.0
 """How often such a file is stored again while it changes."""
 
 _TRUNCATIONS_OF_A_REWRITTEN_FILE = 8
+
+_log = logging.getLogger(__name__)
 
 
 class LogChangedError(Exception):
@@ -73,7 +76,7 @@ class LogTails:
         self._by_id = {log.file_id: log for log in self._logs.values() if not log.gone}
         self._changed_s = monotonic()
         self.skipped: Counter[SkipReason] = Counter()
-        self.ended: Counter[LogEndReason] = Counter()
+        self._ended: Counter[LogEndReason] = Counter()
 
     # -- looking -------------------------------------------------------------------------
 
@@ -155,7 +158,7 @@ class LogTails:
         self._end(log, LogEndReason.DELETED)
 
     def _end(self, log: TailedLog, reason: LogEndReason) -> None:
-        self.ended[reason] += 1
+        self._ended[reason] += 1
         log.gone, log.local = True, None
         if self._by_id.get(log.file_id) is log:
             del self._by_id[log.file_id]
@@ -167,7 +170,15 @@ class LogTails:
         while held and total_bytes > self._retain_bytes:
             log = held.pop()
             total_bytes -= _unread(log)
-            self._end(log, LogEndReason.DELETED)
+            _log.warning(
+                "log given up",
+                extra={
+                    "reason": LogEndReason.GIVEN_UP.value,
+                    "path": log.path,
+                    "lost_bytes": _unread(log),
+                },
+            )
+            self._end(log, LogEndReason.GIVEN_UP)
 
     def quiet_s(self) -> float:
         """Seconds since a scan last saw any log appear, grow or vanish."""
@@ -182,6 +193,11 @@ class LogTails:
     def logs(self) -> list[TailedLog]:
         """All incarnations, to look at: the ones that ended too."""
         return list(self._logs.values())
+
+    def take_ended(self) -> Counter[LogEndReason]:
+        """How many incarnations ended since this was called last, by reason."""
+        ended, self._ended = self._ended, Counter()
+        return ended
 
     def states(self) -> list[TailState]:
         """What a restarted collector needs, of what is committed."""
@@ -277,7 +293,7 @@ class LogTails:
 
         Called when the local state was lost but the manifest in storage is there, before
         anything is committed. A stored log whose bytes are the first bytes of a local file
-        of the same name is continued; any other one is kept as a incarnation that ended.
+        of the same name is continued; any other one is kept as an incarnation that ended.
         Returns the incarnations that are continued.
         """
         by_path = {log.path: log for log in self._by_id.values() if log.offset == 0}

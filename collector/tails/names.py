@@ -1,6 +1,6 @@
 """The names under which log incarnations are stored: the last local one, made unique.
 
-A incarnation that Ray rotated out of existence last had a name that a younger incarnation
+An incarnation that Ray rotated out of existence last had a name that a younger incarnation
 bears now. It is stored as `<that name>.gone-1`, the next one as `.gone-2`: numbered in the
 order they vanished, never changed again. A file that was deleted while nobody took its
 name keeps it, until somebody does.

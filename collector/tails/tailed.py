@@ -13,12 +13,14 @@ from collector.tails.files import HEAD_BYTES, FileId, head_digest
 
 
 class LogEndReason(Enum):
-    """Why a incarnation of a log file will not grow any more while the session runs."""
+    """Why an incarnation of a log file will not grow any more while the session runs."""
 
     DELETED = "deleted"
     """The file is gone: Ray drops the oldest rotation, users delete their own logs."""
     TRUNCATED = "truncated"
     """The file was cut in place (copy and truncate), or its inode serves a new file."""
+    GIVEN_UP = "given_up"
+    """Deleted, and the unread rest took too much disk while storage was down: a gap."""
 
 
 class TailState(msgspec.Struct, omit_defaults=True):

@@ -121,6 +121,5 @@ def _source(
         reason=verdict.reason.value,
         settled=verdict.settled,
         fingerprint=fingerprint([*listing.marks, "\0".join(told)]),
-        ray_version=start.ray_version if start else "",
         damage=tuple(damage.items),
     )

@@ -9,7 +9,7 @@ import pytest
 from collector.intake.ledger import BatchCounts, Ledger
 from collector.journal.recovery import PENDING_NODE
 from collector.lifecycle.background import in_daemon_thread, repeat
-from collector.metrics import CollectorMetrics
+from collector.metrics import BackgroundTask, LoopErrors
 from tests.collector.events import NODE, OLD_SESSION, OTHER_NODE, SESSION
 
 
@@ -30,7 +30,7 @@ def test_counts_are_told_once() -> None:
 
 def test_a_repeated_step_survives_its_failures() -> None:
     """Counted, and called again; at once when it is woken."""
-    metrics = CollectorMetrics()
+    errors = LoopErrors()
     calls: list[int] = []
 
     async def step() -> None:
@@ -41,7 +41,7 @@ def test_a_repeated_step_survives_its_failures() -> None:
     async def run() -> None:
         wake = asyncio.Event()
         task = asyncio.create_task(
-            repeat(step, every_s=60, task="test", metrics=metrics, wake=wake)
+            repeat(step, every_s=60, task=BackgroundTask.FOLLOW, errors=errors, wake=wake)
         )
         for expected in (1, 2, 3):
             while len(calls) < expected:
@@ -53,7 +53,8 @@ def test_a_repeated_step_survives_its_failures() -> None:
 
     asyncio.run(run())
     name = "rayhistory_collector_loop_errors_total"
-    assert metrics.registry.get_sample_value(name, {"task": "test"}) == 1
+    assert errors.registry.get_sample_value(name, {"task": "follow"}) == 1
+    assert errors.registry.get_sample_value(name, {"task": "leftovers"}) == 0
 
 
 def test_a_daemon_threads_outcome_reaches_its_caller() -> None:

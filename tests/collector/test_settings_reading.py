@@ -180,6 +180,7 @@ def test_defaults() -> None:
         (("--event-rotation-interval=0s",), "must be more than 0"),
         (("--event-rotation-interval=999999999999d",), "longer than 100 years"),
         (("--grace-period=0",), "must be more than 0"),
+        (("--ray-gone-after=0s",), "--ray-gone-after: must be more than 0"),
         (("--event-max-file-size=0",), "must be 4Ki or more"),
         (("--event-max-file-size=1Qi",), "must be a size"),
         (("--pod-ip=head",), "must be an IP address"),

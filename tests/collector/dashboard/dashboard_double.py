@@ -15,6 +15,7 @@ from aiohttp import web
 from collector.dashboard.client import DashboardCredentials
 from collector.dashboard.kept_answers import Snapshot, SnapshotFolder
 from collector.dashboard.polling import Snapshots, session_folder
+from collector.metrics import LoopErrors
 from storage import endpoints
 from tests.collector.shipping.shipping_kit import SESSION
 
@@ -113,6 +114,7 @@ class Poller:
     shipped: list[Snapshot]
     clock: list[float]
     folder: SnapshotFolder
+    errors: LoopErrors
 
     async def rounds(self, count: int = 1, *, step_s: float = 61.0) -> None:
         for _ in range(count):
@@ -130,6 +132,7 @@ class Poller:
 def poller(tmp_path: Path, board: Dashboard, **more: Any) -> Poller:
     shipped: list[Snapshot] = []
     clock = [1000.0]
+    errors = LoopErrors()
     snapshots = Snapshots(
         dashboard_url=board.url,
         credentials=more.pop("credentials", DashboardCredentials()),
@@ -138,11 +141,13 @@ def poller(tmp_path: Path, board: Dashboard, **more: Any) -> Poller:
         node_id=HEAD,
         sink=shipped.append,
         additional=more.pop("additional", ()),
+        errors=errors,
         monotonic=lambda: clock[0],
         now_ms=lambda: int(clock[0] * 1000),
     )
     board.pollers.append(snapshots)
-    return Poller(snapshots, shipped, clock, session_folder(tmp_path / "snapshots" / SESSION))
+    folder = session_folder(tmp_path / "snapshots" / SESSION)
+    return Poller(snapshots, shipped, clock, folder, errors)
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
+
+import pytest
 
 from collector.dashboard.client import (
     MAX_BODY_BYTES,
@@ -199,5 +202,33 @@ def test_costly_endpoint_is_asked_seldomer(tmp_path: Path) -> None:
             assert board.asked.count(endpoints.JOBS) == 2
             await poll.rounds(1)
             assert board.asked.count(endpoints.JOBS) == 3
+
+    run(test)
+
+
+def test_a_round_that_fails_is_counted_and_the_next_one_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Polling is an extra: its failures end nothing, so only the counter tells."""
+    monkeypatch.setattr("collector.dashboard.polling.ROUND_S", 0.01)
+
+    async def test() -> None:
+        async with dashboard() as board:
+            poll = poller(tmp_path, board)
+            rounds = 0
+
+            async def fail() -> float:
+                nonlocal rounds
+                rounds += 1
+                raise RuntimeError("told")
+
+            monkeypatch.setattr(poll.snapshots, "_round", fail)
+            task = asyncio.create_task(poll.snapshots.run())
+            while rounds < 3:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            name = "rayhistory_collector_loop_errors_total"
+            assert poll.errors.registry.get_sample_value(name, {"task": "snapshots"}) == rounds
 
     run(test)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from pathlib import Path
 
@@ -172,9 +173,52 @@ def test_credentials_come_from_the_environment() -> None:
     }
     assert from_env({"RAY_ENABLE_K8S_TOKEN_AUTH": "true", "RAY_AUTH_TOKEN": "t"}).token_path
     assert from_env({"RAY_AUTH_TOKEN_PATH": "/x"}).token_path == Path("/x")
-    assert from_env({"RAY_AUTH_TOKEN_PATH": "/nowhere"}).headers() == {}
+    with pytest.raises(FileNotFoundError):
+        from_env({"RAY_AUTH_TOKEN_PATH": "/nowhere"}).headers()
     with pytest.raises(CredentialsError):
         from_env({"RAY_AUTH_MODE": "token"})
+
+
+def test_a_token_that_cannot_be_read_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The dashboard is asked without, and told of again when it breaks again."""
+    token = tmp_path / "token"
+
+    async def test() -> None:
+        async with dashboard() as board:
+            poll = poller(tmp_path, board, credentials=DashboardCredentials(token_path=token))
+            await poll.rounds(2)
+            assert "x-ray-authorization" not in board.headers
+            assert warnings(caplog) == ["dashboard token not readable"]
+            token.write_text("one\n")
+            await poll.rounds(1)
+            assert board.headers["x-ray-authorization"] == "Bearer one"
+            token.write_bytes(b"\xff")
+            await poll.rounds(2)
+            assert warnings(caplog) == ["dashboard token not readable"] * 2
+
+    run(test)
+
+
+def test_a_refused_login_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Per change: refused, accepted, refused again."""
+
+    async def test() -> None:
+        async with dashboard() as board:
+            poll = poller(tmp_path, board)
+            for status in (401, 401, 200, 403, 401):
+                board.status["/cluster_id"] = status
+                await poll.rounds(1)
+            assert warnings(caplog) == ["dashboard not usable"] * 2
+            faults = [vars(record)["fault"] for record in caplog.records]
+            assert faults == ["denied", "denied"]
+
+    run(test)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.message for one in caplog.records if one.levelno >= logging.WARNING]
 
 
 def test_refused_credentials_are_not_a_storm(tmp_path: Path) -> None:

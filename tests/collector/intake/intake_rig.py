@@ -18,7 +18,12 @@ from collector.journal.recovery import PENDING_NODE
 from collector.journal.segments import SegmentStore
 from collector.metrics import CollectorMetrics
 
-NO_RESERVE = JournalLimits(reserve_bytes=0)
+NO_RESERVE = JournalLimits(
+    rotation_interval_s=300.0,
+    max_segment_bytes=64 * 1024 * 1024,
+    cap_bytes=2 * 1024**3,
+    reserve_bytes=0,
+)
 
 
 class IntakeRig:

@@ -10,16 +10,17 @@ import os
 import threading
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from collector.intake import commits
 from collector.intake.envelope import Reason
-from collector.journal import JournalLimits, NoSpaceError
+from collector.journal import NoSpaceError
 from collector.journal.active import SegmentKey
 from tests.collector.events import NODE, OTHER_NODE, SESSION, body, task_body, task_event
-from tests.collector.intake.intake_rig import IntakeRig, stored_ids
+from tests.collector.intake.intake_rig import NO_RESERVE, IntakeRig, stored_ids
 
 
 def test_a_resent_batch_is_stored_once(tmp_path: Path) -> None:
@@ -93,7 +94,8 @@ def test_quarantine_is_bounded(tmp_path: Path) -> None:
     assert rig.quarantine.size_bytes <= 4096
     assert (tmp_path / "quarantine" / "events.jsonl").stat().st_size <= 4096
     assert rig.metric("events_quarantined_total", reason="not_an_object") == 100
-    assert rig.metric("quarantine_full_total") > 0
+    assert rig.metric("quarantine_unkept_total", reason="full") > 0
+    assert rig.metric("quarantine_unkept_total", reason="not_writable") == 0
     assert len(stored_ids(tmp_path)) == 100
 
 
@@ -104,6 +106,39 @@ def test_a_body_full_of_bad_events_costs_little(tmp_path: Path) -> None:
     lines = (tmp_path / "quarantine" / "events.jsonl").read_bytes().splitlines()
     assert len(lines) == commits.MAX_KEPT_PER_BODY
     assert rig.metric("events_quarantined_total", reason="not_an_object") == 20_000
+    unkept = 20_000 - commits.MAX_KEPT_PER_BODY
+    assert rig.metric("quarantine_unkept_total", reason="too_many") == unkept
+
+
+def test_a_quarantine_that_cannot_be_written_is_told_apart(tmp_path: Path) -> None:
+    """The batch is acknowledged all the same, and the folder is not called full."""
+    rig = IntakeRig(tmp_path)
+    (tmp_path / "quarantine" / "events.jsonl").mkdir()
+    assert rig.commit(body(5, task_event(1))) == [None]
+    assert rig.metric("quarantine_unkept_total", reason="not_writable") == 1
+    assert rig.metric("quarantine_unkept_total", reason="full") == 0
+
+
+@pytest.mark.parametrize("operation", ["rotate", "sync"])
+def test_the_disk_threads_own_failures_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """Nobody awaits them, so only the log and the counter tell."""
+    rig = IntakeRig(tmp_path)
+    failed = threading.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(rig.journal, operation, fail)
+    monkeypatch.setattr("collector.intake.disk_thread.ROTATION_CHECK_S", 0.01)
+    monkeypatch.setattr("collector.intake.disk_thread.SYNC_INTERVAL_S", 0.01)
+    disk = rig.disk_thread()
+    disk.start()
+    assert failed.wait(10)
+    disk.close()
+    assert rig.metric("journal_errors_total", operation=operation) >= 1
 
 
 def test_events_of_another_session_go_to_its_own_journal(tmp_path: Path) -> None:
@@ -153,7 +188,7 @@ def test_a_full_disk_refuses_and_takes_the_batch_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of a refused batch counts as stored."""
-    rig = IntakeRig(tmp_path, limits=JournalLimits(reserve_bytes=1000))
+    rig = IntakeRig(tmp_path, limits=replace(NO_RESERVE, reserve_bytes=1000))
     monkeypatch.setattr("collector.journal.journal.free_bytes", lambda _: 0)
     (error,) = rig.commit(task_body(0, 10))
     assert isinstance(error, NoSpaceError)

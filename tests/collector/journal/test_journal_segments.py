@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,11 @@ def new_journal(path: Path, limits: JournalLimits = NO_RESERVE) -> Journal:
     return journal
 
 
+def errors(metrics: CollectorMetrics, operation: str) -> float | None:
+    name = "rayhistory_collector_journal_errors_total"
+    return metrics.registry.get_sample_value(name, {"operation": operation})
+
+
 def test_appended_lines_are_in_the_file_at_once(tmp_path: Path) -> None:
     """In the hands of the operating system when `append` returns: a kill loses nothing."""
     journal = new_journal(tmp_path)
@@ -50,7 +56,7 @@ def test_the_journal_is_what_the_shipper_expects(tmp_path: Path) -> None:
 
 def test_a_full_segment_is_sealed_and_the_next_opened(tmp_path: Path) -> None:
     """By size, with its counts."""
-    journal = new_journal(tmp_path, JournalLimits(max_segment_bytes=100, reserve_bytes=0))
+    journal = new_journal(tmp_path, replace(NO_RESERVE, max_segment_bytes=100))
     for _ in range(10):
         journal.append(NODE_KEY, [LINE])
     (segment,) = journal.sealed()
@@ -62,7 +68,7 @@ def test_a_full_segment_is_sealed_and_the_next_opened(tmp_path: Path) -> None:
 
 def test_an_old_segment_is_sealed(tmp_path: Path) -> None:
     """By age, also when nothing more comes."""
-    journal = new_journal(tmp_path, JournalLimits(rotation_interval_s=0.0, reserve_bytes=0))
+    journal = new_journal(tmp_path, replace(NO_RESERVE, rotation_interval_s=0.0))
     journal.append(NODE_KEY, [LINE])
     journal.rotate()
     assert len(journal.sealed()) == 1
@@ -76,7 +82,7 @@ def test_a_clock_that_is_set_back_delays_no_sealing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names are in the order of time all the same."""
-    journal = new_journal(tmp_path, JournalLimits(rotation_interval_s=0.0, reserve_bytes=0))
+    journal = new_journal(tmp_path, replace(NO_RESERVE, rotation_interval_s=0.0))
     journal.append(NODE_KEY, [LINE])
     now_ns = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now_ns - 10**9 * 86400)
@@ -138,16 +144,19 @@ def test_a_disk_that_fails_at_sealing_keeps_nothing_from_storage(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    metrics = CollectorMetrics()
     journal = Journal(
         tmp_path,
-        limits=JournalLimits(max_segment_bytes=1, reserve_bytes=0),
-        metrics=CollectorMetrics(),
+        limits=replace(NO_RESERVE, max_segment_bytes=1),
+        metrics=metrics,
         before_seal=fail,
     )
     monkeypatch.setattr("collector.journal.active.os.fdatasync", fail)
     journal.append(NODE_KEY, [LINE])
     (segment,) = journal.sealed()
     assert segment.path.read_bytes() == LINE + b"\n"
+    assert (errors(metrics, "save_ids"), errors(metrics, "seal")) == (1, 1)
+    assert errors(metrics, "append") == 0
 
 
 def test_hot_blocks_cover_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +263,7 @@ def test_over_the_cap_everything_is_sealed_and_still_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray drops what it cannot hand over, so the cap presses shipping and refuses nothing."""
-    journal = new_journal(tmp_path, JournalLimits(cap_bytes=40, reserve_bytes=0))
+    journal = new_journal(tmp_path, replace(NO_RESERVE, cap_bytes=40))
     for _ in range(4):
         journal.append(NODE_KEY, [LINE])
     assert journal.pressed
@@ -266,7 +275,7 @@ def test_over_the_cap_everything_is_sealed_and_still_taken(
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
     """When what must stay free is not free any more."""
-    journal = new_journal(tmp_path, JournalLimits(reserve_bytes=1 << 62))
+    journal = new_journal(tmp_path, replace(NO_RESERVE, reserve_bytes=1 << 62))
     with pytest.raises(NoSpaceError):
         journal.check_space(1)
 

@@ -85,16 +85,18 @@ def test_a_head_that_goes_on_is_running_again(backend: Backend) -> None:
     assert entry(backend).state == "running"
 
 
-def test_an_end_that_was_told_stands(backend: Backend) -> None:
+def test_an_end_that_was_told_stands(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
     """Late events change the sums, not the end; an unreadable end is replaced."""
     head(backend).write_end(SessionEndReason.RAY_GONE, 5_000)
     backend.put(layout.event_key(REF, NODE, ("job_events", "01000000"), 10**18), b"x" * 500)
     head(backend).write_end(SessionEndReason.SESSION_CHANGED, 9_000, keep=True)
     assert (end(backend).reason, end(backend).ended_ms) == ("ray_gone", 5_000)
     assert (entry(backend).ended_ms, entry(backend).jobs) == (5_000, 1)
+    assert not caplog.records
     backend.put(layout.end_key(REF), b"torn")
     head(backend).write_end(SessionEndReason.SESSION_CHANGED, 9_000, keep=True)
     assert end(backend).ended_ms == 9_000
+    assert [record.message for record in caplog.records] == ["end marker damaged, written anew"]
 
 
 def test_the_sums_are_counted_from_the_keys(backend: Backend) -> None:
@@ -108,3 +110,17 @@ def test_the_sums_are_counted_from_the_keys(backend: Backend) -> None:
     backend.put(layout.log_key(other, NODE, "raylet.out"), b"x" * 1000)
     facts = stored(backend, REF)
     assert (facts.size_bytes, facts.nodes, facts.jobs) == (132, 3, 2)
+
+
+def test_sums_that_are_lower_bounds_are_told(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Beyond so many objects nothing is counted any more."""
+    for number in range(3):
+        backend.put(layout.log_key(REF, NODE, f"{number}.log"), b"x" * 100)
+    monkeypatch.setattr("collector.shipping.markers.MAX_LISTED", 3)
+    assert stored(backend, REF).size_bytes == 300
+    assert not caplog.records
+    monkeypatch.setattr("collector.shipping.markers.MAX_LISTED", 2)
+    assert stored(backend, REF).size_bytes == 200
+    assert [vars(record)["objects"] for record in caplog.records] == [2]

@@ -267,3 +267,25 @@ def test_storage_that_refuses_for_good_is_not_stormed(
     assert rig.finish().complete
     assert rig.logs_in_storage() == {"x": b"x" * 100}
     assert rig.events_in_storage() == [event_line(1)]
+
+
+def test_a_step_that_fails_is_counted_and_shipping_goes_on(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next look may find all in order."""
+    shipping = rig.shipping()
+    steps = iter([True, True])
+    real = shipping._shipping.step
+
+    def step(**options: bool) -> None:
+        if next(steps, False):
+            raise OSError("told")
+        real(**options)
+
+    monkeypatch.setattr(shipping._shipping, "step", step)
+    (rig.logs / "x.out").write_bytes(b"line\n")
+    shipping.start()
+    eventually(lambda: rig.logs_in_storage() == {"x.out": b"line\n"})
+    name = "rayhistory_collector_loop_errors_total"
+    assert shipping._parts.errors.registry.get_sample_value(name, {"task": "shipping"}) == 2
+    assert rig.finish().complete

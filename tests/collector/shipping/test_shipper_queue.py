@@ -43,7 +43,7 @@ def test_what_may_pass_is_tried_again(backend: LocalBackend, error: type[Storage
         return "stored"
 
     shipper = Shipper(backend, first_pause_s=0.001)
-    assert shipper.submit("hot", work, urgency=Urgency.HOT).result(timeout=5) == "stored"
+    assert shipper.submit("live", work, urgency=Urgency.HOT).result(timeout=5) == "stored"
     assert len(tries) == 4
     shipper.close()
 
@@ -58,7 +58,7 @@ def test_what_cannot_pass_is_told_at_once(backend: LocalBackend) -> None:
 
     shipper = Shipper(backend, first_pause_s=0.001)
     with pytest.raises(ExistsError):
-        shipper.submit("hot", exists, urgency=Urgency.HOT).result(timeout=5)
+        shipper.submit("live", exists, urgency=Urgency.HOT).result(timeout=5)
     with pytest.raises(FileNotFoundError):
         shipper.submit("log", Path("/nowhere").read_bytes, urgency=Urgency.LOGS).result(timeout=5)
     assert len(tries) == 1
@@ -75,7 +75,7 @@ def test_urgent_and_small_ones_go_first(backend: LocalBackend) -> None:
         ("log-9", Urgency.LOGS, 9),
         ("log-1", Urgency.LOGS, 1),
         ("events", Urgency.EVENTS, 99),
-        ("hot", Urgency.HOT, 0),
+        ("live", Urgency.HOT, 0),
         ("snapshot", Urgency.SMALL, 0),
         ("manifest", Urgency.MANIFEST, 0),
     ]:
@@ -84,7 +84,7 @@ def test_urgent_and_small_ones_go_first(backend: LocalBackend) -> None:
     last = shipper.submit("delete", lambda: order.append("delete"), urgency=Urgency.CLEANING)
     gate.set()
     last.result(timeout=5)
-    assert order == ["manifest", "snapshot", "hot", "events", "log-1", "log-9", "delete"]
+    assert order == ["manifest", "snapshot", "live", "events", "log-1", "log-9", "delete"]
     shipper.close()
 
 
@@ -97,7 +97,7 @@ def test_one_failing_upload_holds_up_no_other(backend: LocalBackend) -> None:
     shipper = Shipper(backend, threads=1, first_pause_s=0.01)
     failing = shipper.submit("log", fail, urgency=Urgency.MANIFEST)
     for _ in range(5):
-        shipper.submit("hot", lambda: None, urgency=Urgency.HOT).result(timeout=2)
+        shipper.submit("live", lambda: None, urgency=Urgency.HOT).result(timeout=2)
     assert not failing.done()
     shipper.close()
     with pytest.raises(DeadlineError):
@@ -114,7 +114,7 @@ def test_pauses_grow_to_a_minute(backend: LocalBackend) -> None:
         raise UnavailableError("down")
 
     shipper = Shipper(backend, threads=1, monotonic=lambda: clock[0], first_pause_s=1.0)
-    shipper.submit("hot", fail, urgency=Urgency.HOT)
+    shipper.submit("live", fail, urgency=Urgency.HOT)
     for _ in range(12):
         seen = len(tries)
         deadline = time.monotonic() + 5
@@ -152,7 +152,7 @@ def test_hurry_ends_the_pauses(backend: LocalBackend) -> None:
             raise UnavailableError("down")
 
     shipper = Shipper(backend, threads=1, first_pause_s=30.0)
-    future = shipper.submit("hot", work, urgency=Urgency.HOT)
+    future = shipper.submit("live", work, urgency=Urgency.HOT)
     time.sleep(0.05)
     up.set()
     shipper.hurry()
@@ -164,15 +164,15 @@ def test_outcomes_are_counted(backend: LocalBackend) -> None:
     """Successes, tries and failures show in the metrics, with their reason."""
     metrics = ShippingMetrics()
     shipper = Shipper(backend, metrics=metrics, first_pause_s=0.001)
-    shipper.submit("hot", lambda: None, urgency=Urgency.HOT).result(timeout=5)
+    shipper.submit("live", lambda: None, urgency=Urgency.HOT).result(timeout=5)
 
     def exists() -> None:
         raise ExistsError("there")
 
     with pytest.raises(ExistsError):
-        shipper.submit("hot", exists, urgency=Urgency.HOT).result(timeout=5)
+        shipper.submit("live", exists, urgency=Urgency.HOT).result(timeout=5)
     shipper.close()
     value = metrics.registry.get_sample_value
-    assert value("rayhistory_collector_uploads_total", {"kind": "hot"}) == 1
-    failures = {"kind": "hot", "reason": "refused"}
+    assert value("rayhistory_collector_uploads_total", {"kind": "live"}) == 1
+    failures = {"kind": "live", "reason": "refused"}
     assert value("rayhistory_collector_upload_failures_total", failures) == 1

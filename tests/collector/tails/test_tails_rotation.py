@@ -69,7 +69,7 @@ def test_rest_of_a_deleted_file_is_read(session: RaySession) -> None:
     tails.scan()
     assert by_path(tails, *pieces) == {"x.out": b"next\n", "x.out.gone-1": b"seen unseen\n"}
     assert all(log.gap is None for log in tails.logs())
-    assert tails.ended[LogEndReason.DELETED] == 1
+    assert tails.take_ended()[LogEndReason.DELETED] == 1
 
 
 def test_incarnations_rotated_out_are_numbered_in_order(session: RaySession) -> None:
@@ -121,7 +121,7 @@ def test_truncation_begins_a_new_incarnation(session: RaySession) -> None:
         file.write(b"after\n")
     pieces.append(drain(tails))
     assert by_path(tails, *pieces) == {"x.log": b"after\n", "x.log.gone-1": b"before the cut\n"}
-    assert tails.ended[LogEndReason.TRUNCATED] == 1
+    assert tails.take_ended()[LogEndReason.TRUNCATED] == 1
 
 
 @pytest.mark.parametrize("new_head", [b"other\n", b"first line\n"])
@@ -237,7 +237,7 @@ def test_a_file_that_is_cut_again_and_again_counts_as_rewritten(session: RaySess
     assert len(tails.logs()) < 12
 
 
-def test_retained_bytes_are_bounded(session: RaySession) -> None:
+def test_retained_bytes_are_bounded(session: RaySession, caplog: pytest.LogCaptureFixture) -> None:
     """Deleted logs that storage cannot take yet are held up to a limit; beyond it they are gaps."""
     tails = LogTails(session, retain_bytes=150)
     for number in range(3):
@@ -248,7 +248,11 @@ def test_retained_bytes_are_bounded(session: RaySession) -> None:
     tails.scan()
     gaps = {log.path: log.gap for log in tails.logs()}
     assert gaps == {"0.log": None, "1.log": (0, 81), "2.log": (0, 82)}
+    given_up = [vars(record)["lost_bytes"] for record in caplog.records]
+    assert given_up == [82, 81]
     assert list(drain(tails, scan=False).values()) == [b"x" * 80]
+    assert tails.take_ended() == {LogEndReason.GIVEN_UP: 2, LogEndReason.DELETED: 1}
+    assert not tails.take_ended()
 
 
 def test_logs_of_another_node_of_the_session_are_left_alone(session: RaySession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from collector.lifecycle.following import (
+from collector.lifecycle.finished_marks import (
     forget_finished,
     is_finished,
     remember_finished,
