@@ -31,6 +31,20 @@ from tests.historyserver.catalogue.written import (
 from tests.historyserver.reading.stored import V162, V170, OurWriter, objects_below
 
 
+def test_an_owner_that_cannot_be_one_is_counted(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """The session is listed without it."""
+    entry = CatalogueEntry(
+        namespace="ml", cluster="rl", owner_kind="RayJob", owner_name="no/such name",
+        session=ref_of(1).session, started_ms=1, ended_ms=2, state="ended",
+    )  # fmt: skip
+    store.put(catalogue_key(ref_of(1)), encode_catalogue_entry(entry))
+    catalogue = catalogue_of(store)
+    assert [entry.ref for entry in catalogue.sessions()] == [ref_of(1)]
+    assert catalogue.skips.counts() == {"bad_owner": 1}
+
+
 def test_the_sessions_of_both_released_collectors_are_listed(
     samples: LocalBackend, catalogue_of: CatalogueOf
 ) -> None:
