@@ -21,7 +21,12 @@ from historyserver.folding.skips import SkipReason
 from historyserver.http.answer_cache import AnswerOutcome
 from historyserver.reading.damage import DamageReason
 from historyserver.sessions.errors import BrokenReason
-from historyserver.sessions.watching import CompileOutcome, OpeningOutcome
+from historyserver.sessions.watching import (
+    CompileOutcome,
+    FetchOutcome,
+    OpeningOutcome,
+    StoreOutcome,
+)
 
 PREFIX = "rayhistory_server_"
 REQUEST_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -54,6 +59,12 @@ class ServerMetrics:
         )
         self._broken = self._counter(
             "sessions_broken", "Openings that found a broken session.", "reason", BrokenReason
+        )
+        self._fetched = self._counter(
+            "compiled_fetched", "Looks for a compiled file in storage.", "outcome", FetchOutcome
+        )
+        self._stored = self._counter(
+            "compiled_stored", "Compiled files to be stored back.", "outcome", StoreOutcome
         )
         self._renewals = self._counter(
             "catalogue_renewals", "Renewals of the list of sessions.", "outcome", RenewalOutcome
@@ -91,6 +102,14 @@ class ServerMetrics:
         if meta is not None:
             _add(self._skipped, meta.skipped, (*SkipReason, *LineSkip))
             _add(self._damaged, meta.damage, DamageReason)
+
+    def fetched(self, outcome: FetchOutcome) -> None:
+        """See `SessionWatch`."""
+        self._fetched.labels(outcome).inc()
+
+    def stored(self, outcome: StoreOutcome) -> None:
+        """See `SessionWatch`."""
+        self._stored.labels(outcome).inc()
 
     def renewed(self, outcome: RenewalOutcome) -> None:
         """See `catalogue.watching.CatalogueWatch`."""

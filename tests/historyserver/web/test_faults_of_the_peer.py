@@ -218,6 +218,7 @@ def test_the_filters_that_gave_no_rows(tmp_path: Path, column: str) -> None:
     tasks = [Task(task_id(1), name="a", node="aa" * 28), Task(task_id(2), name="b", node="bb" * 28)]
     made = build(tmp_path / "s.sqlite", tasks=tasks)
     rows = list_tasks(made, ListOptions())["data"]["result"]["result"]
+    assert len(rows) == 2
     for row in rows:
         asked = {
             "filter_keys": [column], "filter_predicates": ["="], "filter_values": [row[column]],
