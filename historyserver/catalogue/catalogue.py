@@ -295,7 +295,6 @@ class Catalogue:
             start_ms=wire.started_ms if wire else session_started_ms(sign.ref.session),
             end_ms=end_ms,
             size_bytes=(wire.size_bytes or None) if wire else None,
-            generation=sign.generation.value,
         )
 
     def _with_owner(
