@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from historyserver.dashboard.fetching import FetchError, fetch_ui
+from historyserver.http.selection import SelectionError
+from historyserver.sessions.errors import SessionError
 from historyserver.settings import (
     KUBERAY_OPTIONS,
     SERVER_OPTIONS,
@@ -54,9 +56,9 @@ def main(argv: Sequence[str] | None = None, env: Mapping[str, str] | None = None
         return _fail(f"{command[:80]!r}: no such command; use serve, fetch-ui or compile", 2)
     try:
         return run(arguments, environment)
-    except (OptionError, ConfigError) as error:
+    except (OptionError, ConfigError, SelectionError) as error:
         return _fail(str(error), 2)
-    except (FetchError, StorageError, OSError) as error:
+    except (FetchError, SessionError, StorageError, OSError) as error:
         return _fail(str(error), 1)
 
 
@@ -94,9 +96,11 @@ def _compile(arguments: list[str], env: Mapping[str, str]) -> int:
     if len(named) != 1:
         raise OptionError("compile: name one session as NAMESPACE/KIND/NAME/SESSION")
     arguments.remove(named[0])
-    logs.set_up(level="warning", style="auto")
+    logs.set_up(level="info", style="auto", stream=sys.stderr)  # stdout is for the report
     settings = read_settings(arguments, env)
+    logs.set_up(level=settings.log_level, style=settings.log_format, stream=sys.stderr)
     backend = open_backend(settings.storage)
+    _prepare_cache(settings)
     from historyserver.sessions.precompiling import precompile  # noqa: PLC0415
 
     print(json.dumps(precompile(settings, backend, named[0])))

@@ -14,13 +14,19 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from historyserver.catalogue.discovery import SkipReason as CatalogueSkip
+from historyserver.catalogue.watching import RenewalOutcome
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.cluster_events import LineSkip
 from historyserver.folding.skips import SkipReason
 from historyserver.http.answer_cache import AnswerOutcome
 from historyserver.reading.damage import DamageReason
 from historyserver.sessions.errors import BrokenReason
-from historyserver.sessions.watching import CompileOutcome, OpeningOutcome
+from historyserver.sessions.watching import (
+    CompileOutcome,
+    FetchOutcome,
+    OpeningOutcome,
+    StoreOutcome,
+)
 
 PREFIX = "rayhistory_server_"
 REQUEST_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -29,7 +35,7 @@ COMPILE_S = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
 class ServerMetrics:
-    """All that the server counts. It is a `sessions.SessionWatch`."""
+    """All that the server counts. It is a `SessionWatch` and a `CatalogueWatch`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -53,6 +59,15 @@ class ServerMetrics:
         )
         self._broken = self._counter(
             "sessions_broken", "Openings that found a broken session.", "reason", BrokenReason
+        )
+        self._fetched = self._counter(
+            "compiled_fetched", "Looks for a compiled file in storage.", "outcome", FetchOutcome
+        )
+        self._stored = self._counter(
+            "compiled_stored", "Compiled files to be stored back.", "outcome", StoreOutcome
+        )
+        self._renewals = self._counter(
+            "catalogue_renewals", "Renewals of the list of sessions.", "outcome", RenewalOutcome
         )
         self._compiles = self._counter("compiles", "Compiles.", "outcome", CompileOutcome)
         self._skipped = self._counter(
@@ -87,6 +102,27 @@ class ServerMetrics:
         if meta is not None:
             _add(self._skipped, meta.skipped, (*SkipReason, *LineSkip))
             _add(self._damaged, meta.damage, DamageReason)
+
+    def fetched(self, outcome: FetchOutcome) -> None:
+        """See `SessionWatch`."""
+        self._fetched.labels(outcome).inc()
+
+    def stored(self, outcome: StoreOutcome) -> None:
+        """See `SessionWatch`."""
+        self._stored.labels(outcome).inc()
+
+    def renewed(self, outcome: RenewalOutcome) -> None:
+        """See `catalogue.watching.CatalogueWatch`."""
+        self._renewals.labels(outcome).inc()
+
+    def watch_list_age(self, read: Callable[[], float]) -> None:
+        """Show how old the list of sessions is, read when the page is asked for."""
+        gauge = Gauge(
+            f"{PREFIX}catalogue_age_seconds",
+            "Age of the list of sessions; +Inf before the first.",
+            registry=self.registry,
+        )
+        gauge.set_function(read)
 
     def watch_bytes(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Show a size that is read when the page is asked for."""

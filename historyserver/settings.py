@@ -98,7 +98,7 @@ SERVER_OPTIONS: tuple[Option, ...] = (
     Option(
         "workers",
         default="1",
-        help="Server processes.",
+        help="Server processes. With more than one, each /metrics shows one of them.",
         parse=integer(1, 64),
         env=("HISTORY_SERVER_WORKERS",),
     ),

@@ -1,6 +1,7 @@
-"""Object keys and object storage backends.
+"""What the collector and the history server must agree on, and the way to their objects.
 
-Called by the collector (which writes) and the history server (which reads, and
-stores compiled sessions back). Imports none of our other packages. Whatever both
-sides must agree on, object keys first, lives here.
+Object keys (`layout`, `keys`), documents (`wire`), the answers of Ray that are kept (`endpoints`),
+the backends (`backend` is their interface, `faults` breaks them in tests), and what both command
+lines share (`settings`, `program`). The collector writes, the history server reads and stores
+compiled sessions back. Imports none of our other packages.
 """

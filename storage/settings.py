@@ -1,4 +1,4 @@
-"""Which backend a program uses: the storage options that all programs share."""
+"""Which backend a program uses: the storage options that the collector and the server share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def open_backend(values: Mapping[str, Any]) -> Backend:
     """Make the backend that the options name.
 
     Args:
-        values: what `options.load` made of `STORAGE_OPTIONS` (and any others).
+        values: what `program.options.load` made of `STORAGE_OPTIONS` (and any others).
 
     Raises `ConfigError` whose text is one line for the user.
 

@@ -85,5 +85,5 @@ def profiling_enabled(_session: OpenSession) -> flask.Response:
 
 @routes.get("/api/v0/runtime_env_redaction")
 def runtime_env_redaction(_session: OpenSession) -> flask.Response:
-    """Whether secrets of runtime environments are hidden (asked by the UI of Ray 2.60)."""
-    return answer(success("", {"redactionEnabled": True}))
+    """Runtime environments are shown as they were stored (asked by the UI of Ray 2.60)."""
+    return answer(success("", {"redactionEnabled": False}))

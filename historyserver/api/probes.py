@@ -21,7 +21,7 @@ def live(_parts: ApiParts) -> flask.Response:
 @routes.get("/readyz")
 @routes.get("/readz")
 def ready(parts: ApiParts) -> flask.Response:
-    """Sessions can be listed: the store answers."""
+    """There is a list of sessions to show: the store has answered, once at least."""
     reason = parts.why_not_ready()
     if reason:
         raise ApiError(ErrorCode.STORAGE_UNAVAILABLE, reason, status=503)

@@ -2,7 +2,8 @@
 
 The list comes from our catalogue entries, from KubeRay's markers and from scanning the data
 trees for sessions that have neither (their collector was killed); no session's content is
-walked for it. Pages, selection and `sessions` call this package; it knows no HTTP.
+walked for it. `api`, `pages`, `sessions` and `web` call this package; it imports `reading` and
+`folding`, and knows no HTTP.
 """
 
 from __future__ import annotations

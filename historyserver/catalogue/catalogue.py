@@ -18,6 +18,7 @@ from historyserver.catalogue.discovery import (
     with_data,
 )
 from historyserver.catalogue.entry import SessionEntry, SessionId
+from historyserver.catalogue.watching import CatalogueWatch, RenewalOutcome, Unwatched
 from historyserver.folding.session_state import SessionState
 from historyserver.reading.listing import DEFAULT_ROOTS
 from historyserver.reading.plausible import check_entry
@@ -31,7 +32,7 @@ from storage.backend import (
     StorageError,
     read_all,
 )
-from storage.layout import Generation, SessionRef, session_started_ms
+from storage.layout import Generation, SessionRef, catalogue_key, session_started_ms
 from storage.wire import CatalogueEntry, WireError, decode_catalogue_entry
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Catalogue:
         roots: Sequence[str] = DEFAULT_ROOTS,
         ttl_s: float = 10.0,
         scan_s: float = 60.0,
+        watch: CatalogueWatch | None = None,
         now_s: Callable[[], float] = time.time,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,6 +75,7 @@ class Catalogue:
             roots: see `reading.listing.DEFAULT_ROOTS`.
             ttl_s: how old the list may be. New markers and entries show after that time.
             scan_s: how old the scan of folders may be, which finds unmarked sessions.
+            watch: counts the renewals.
             now_s: the time now, since the epoch.
             monotonic_s: a clock that never goes back.
 
@@ -80,6 +83,7 @@ class Catalogue:
         self.skips = Skips()
         self._backend = backend
         self._roots = tuple(roots)
+        self._watch = watch or Unwatched()
         self._ttl_s, self._scan_s = ttl_s, scan_s
         self._now_s, self._monotonic_s = now_s, monotonic_s
         self._refreshing = threading.Lock()
@@ -96,6 +100,10 @@ class Catalogue:
         """All sessions, newest first. Raises `StorageError` when there was never a list."""
         self._renew(max_age_s=self._ttl_s, max_scan_age_s=self._scan_s)
         return list(self._entries or ())
+
+    def age_s(self) -> float:
+        """How old the list is; infinite before the first. It is renewed only when asked for."""
+        return self._monotonic_s() - self._renewed_at_s
 
     def find(self, namespace: str, kind: str, name: str, session: str) -> SessionEntry | None:
         """The session of this name, or None.
@@ -156,7 +164,7 @@ class Catalogue:
             return
         try:
             if self._renewals == seen:  # else another thread did it while this one waited
-                self._refresh(scan=wants_scan)
+                self._watched_refresh(scan=wants_scan)
                 self._renewals += 1
                 self._renewed_at_s = self._monotonic_s()
                 self._rest_s = (self._renewed_at_s - now_s) * _REST_FACTOR
@@ -167,6 +175,17 @@ class Catalogue:
             log.exception("the list of sessions could not be renewed; the old one stays")
         finally:
             self._refreshing.release()
+
+    def _watched_refresh(self, *, scan: bool) -> None:
+        outcome = RenewalOutcome.FAILED
+        try:
+            self._refresh(scan=scan)
+            outcome = RenewalOutcome.RENEWED
+        except StorageError:
+            outcome = RenewalOutcome.STORAGE_FAILED
+            raise
+        finally:
+            self._watch.renewed(outcome)
 
     def _refresh(self, *, scan: bool) -> None:
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="catalogue") as pool:
@@ -270,24 +289,27 @@ class Catalogue:
             state = SessionState.ENDED if sign.marker_ms else SessionState.UNCLEAN
             reason, end_ms = StateReason.NOT_CHECKED_YET, None
         return SessionEntry(
-            ref=_with_owner(sign.ref, wire, check),
+            ref=self._with_owner(sign, wire, check),
             state=state,
             reason=reason,
             start_ms=wire.started_ms if wire else session_started_ms(sign.ref.session),
             end_ms=end_ms,
             size_bytes=(wire.size_bytes or None) if wire else None,
-            generation=sign.generation.value,
         )
 
-
-def _with_owner(ref: SessionRef, wire: CatalogueEntry | None, check: Check | None) -> SessionRef:
-    """The ref with its owner, which our keys do not hold."""
-    kind, name = ref.owner_kind, ref.owner_name
-    if not kind and wire is not None:
-        kind, name = wire.owner_kind.lower(), wire.owner_name
-    if not kind and check is not None:
-        kind, name = check.owner_kind, check.owner_name
-    try:
-        return SessionRef(ref.namespace, ref.cluster, ref.session, kind, name) if kind else ref
-    except InvalidKeyError:
-        return ref
+    def _with_owner(
+        self, sign: Found, wire: CatalogueEntry | None, check: Check | None
+    ) -> SessionRef:
+        """The ref with its owner, which our keys do not hold; without one that cannot be one."""
+        ref = sign.ref
+        kind, name = ref.owner_kind, ref.owner_name
+        if not kind and wire is not None:
+            kind, name = wire.owner_kind.lower(), wire.owner_name
+        if not kind and check is not None:
+            kind, name = check.owner_kind, check.owner_name
+        try:
+            return SessionRef(ref.namespace, ref.cluster, ref.session, kind, name) if kind else ref
+        except InvalidKeyError:
+            key = catalogue_key(ref) if sign.entry is None else sign.entry.key
+            self.skips.add(SkipReason.BAD_OWNER, key)
+            return ref

@@ -38,13 +38,15 @@ MAX_TOP_LEVEL = 10_000
 
 
 class SkipReason(StrEnum):
-    """Why a key does not appear in the list."""
+    """Why a key, or what it tells, does not appear in the list."""
 
     BAD_MARKER = "bad_marker"
     """A key in a marker tree that names no session."""
     BAD_CATALOGUE_KEY = "bad_catalogue_key"
     BAD_CATALOGUE_ENTRY = "bad_catalogue_entry"
     """The entry is no document of a schema known here; the session is listed without it."""
+    BAD_OWNER = "bad_owner"
+    """No owner can be called as the session's documents say; it is listed without one."""
     TOO_MANY_NAMES = "too_many_names"
     """The top of the bucket has more than `MAX_TOP_LEVEL` names."""
 
@@ -60,7 +62,9 @@ class Skips:
         keys = self._keys.setdefault(reason, set())
         if key not in keys:
             keys.add(key)
-            log.warning("a key is not listed", extra={"key": key, "reason": reason.value})
+            log.warning(
+                "a key is not listed, or not all of it", extra={"key": key, "reason": reason.value}
+            )
 
     def counts(self) -> dict[str, int]:
         """How many keys by reason, for metrics."""

@@ -26,8 +26,6 @@ class SessionEntry:
     the last sign of life."""
     size_bytes: int | None
     """Stored bytes; None where no collector summed them up."""
-    generation: str
-    """`A`, `B`, `C` or `ours`, as markers and folders tell; `locate` looks closer."""
 
     @property
     def id(self) -> SessionId:

@@ -26,7 +26,7 @@ class CompiledSession:
     """One open compiled session.
 
     Connections are one per thread, as sqlite3 wants it; all are closed by `close`, and when
-    nobody refers to the session any more,
+    nobody refers to the session any more.
     """
 
     def __init__(self, path: Path, meta: Meta) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from historyserver.catalogue import SessionEntry, SortKey, page
 from historyserver.folding.session_state import SessionState
 from historyserver.http.links import about_path, session_path
+from historyserver.reading.state import StateReason
 
 PAGE_ROWS = 50
 MAX_SEARCH_CHARS = 200
@@ -80,6 +81,7 @@ class Row:
     duration: str
     state: str
     state_text: str
+    state_reason: str
     size: str
     link: str
     about: str
@@ -172,6 +174,16 @@ _STATE_TEXTS = {
     SessionState.ENDED: "Ended",
     SessionState.UNCLEAN: "Ended uncleanly",
 }
+_REASON_TEXTS = {
+    StateReason.END_MARKER: "its collector said that it ended",
+    StateReason.FRESH_MANIFEST: "its collector gave a sign of life lately",
+    StateReason.STALE_MANIFEST: "its collector gave no sign of life any more, and told no end",
+    StateReason.HEAD_LOGS: "its head's logs were stored, which happens at the end",
+    StateReason.FRESH_OBJECTS: "something was stored lately",
+    StateReason.MARKED_AND_QUIET: "nothing was stored lately",
+    StateReason.UNMARKED_AND_QUIET: "nothing was stored lately, and it was never marked",
+    StateReason.NOT_CHECKED_YET: "taken from its marker; not looked at closely yet",
+}
 
 
 def _duration_ms(entry: SessionEntry, now_ms: int) -> int:
@@ -221,6 +233,7 @@ def _row(entry: SessionEntry, now_ms: int, warning: str) -> Row:
         duration=duration_text(duration_ms) if duration_ms else "",
         state=entry.state.value,
         state_text=_STATE_TEXTS[entry.state],
+        state_reason=_REASON_TEXTS[entry.reason],
         size=size_text(entry.size_bytes),
         link=session_path(ref),
         about=about_path(ref),

@@ -37,6 +37,8 @@ class DamageReason(StrEnum):
     BAD_MANIFEST = "bad_manifest"
     BAD_SESSION_START = "bad_session_start"
     BAD_SESSION_END = "bad_session_end"
+    BAD_OWNER = "bad_owner"
+    """No owner can be called as `session.json` says; the session counts as without one."""
     BAD_SNAPSHOT = "bad_snapshot"
     UNKNOWN_KEY = "unknown_key"
     """A key inside the session's folders that no layout knows."""

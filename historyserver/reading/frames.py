@@ -1,4 +1,4 @@
-"""Zstd frames of live segments. A frame is at most 1 MiB unpacked; larger ones are refused."""
+"""Zstd frames of live segments. A frame of over `MAX_FRAME_BYTES` unpacked is refused."""
 
 from __future__ import annotations
 

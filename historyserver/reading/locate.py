@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from historyserver.reading.damage import DamageLog
+from historyserver.reading.damage import DamageLog, DamageReason
 from historyserver.reading.kuberay import generation_of, list_kuberay, markers
 from historyserver.reading.listing import DEFAULT_ROOTS, Listing, fingerprint
 from historyserver.reading.ours import OurTree, list_ours
@@ -18,7 +18,7 @@ from historyserver.reading.state import (
     kuberay_verdict,
 )
 from storage.backend import Backend, InvalidKeyError, NotFoundError
-from storage.layout import Generation, SessionRef, session_started_ms
+from storage.layout import Generation, SessionRef, session_json_key, session_started_ms
 
 
 def locate(
@@ -48,7 +48,7 @@ def locate(
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     trees = [list_ours(backend, ref, root=root, damage=damage) for root in roots]
     ours = next((tree for tree in trees if tree.found), None)
-    known = _with_owner(ref, ours)
+    known = _with_owner(ref, ours, damage)
     for root in roots:
         listing.join(list_kuberay(backend, known, root=root, damage=damage))
     if ours is None:
@@ -71,7 +71,7 @@ def _markers(backend: Backend, ref: SessionRef, roots: Sequence[str]) -> dict[Ge
     return found
 
 
-def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
+def _with_owner(ref: SessionRef, ours: OurTree | None, damage: DamageLog) -> SessionRef:
     """The ref with the owner that session.json tells, as who asks by cluster may not know it."""
     start = ours.start if ours else None
     if start is None or not start.owner_kind or ref.owner_kind:
@@ -79,7 +79,8 @@ def _with_owner(ref: SessionRef, ours: OurTree | None) -> SessionRef:
     kind = start.owner_kind.lower()
     try:
         return SessionRef(ref.namespace, ref.cluster, ref.session, kind, start.owner_name)
-    except InvalidKeyError:  # no owner can be called so
+    except InvalidKeyError:
+        damage.add(DamageReason.BAD_OWNER, session_json_key(ref), 0)
         return ref
 
 

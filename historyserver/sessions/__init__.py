@@ -1,6 +1,7 @@
 """Opens sessions: once, whoever asks, with a bounded wait; also ahead of the first reader.
 
-`web` and `pages` open sessions here, `api` gets them opened. Imports no web framework.
+`web` makes the opener, `pages` find sessions by it, `api` gets them opened, `cli` prepares one
+ahead. Imports no web framework.
 """
 
 from __future__ import annotations

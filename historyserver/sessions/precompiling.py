@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from historyserver.catalogue import Catalogue
-from historyserver.http.selection import SelectionError, SelectionSource, parse
-from historyserver.sessions import open_sessions
+from historyserver.http.selection import SelectionSource, parse
+from historyserver.sessions import SessionNotFoundError, open_sessions
 from historyserver.sessions.opening import OpeningError, SessionOpener
 from historyserver.sessions.watching import Unwatched
 from historyserver.settings import Settings
 from storage.backend import Backend
-from storage.program.options import OptionError
 
 PATIENCE_S = 24 * 3600.0
 
@@ -24,7 +23,8 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
         backend: where sessions are stored.
         place: `namespace/kind/name/session`.
 
-    Raises `OptionError` when there is no such session.
+    Raises `SelectionError` when that names no session, `SessionError` when the session is not
+    stored or cannot be opened, and `StorageError`.
 
     """
     sessions = open_sessions(settings, backend, Unwatched())
@@ -35,8 +35,8 @@ def precompile(settings: Settings, backend: Backend, place: str) -> dict[str, An
     try:
         chosen = parse(namespace, kind, name, session, source=SelectionSource.PATH)
         meta = opener.open(chosen).compiled.meta
-    except (OpeningError, SelectionError) as error:
-        raise OptionError(str(error)) from error
+    except OpeningError as error:  # the patience is that of a batch job: it is not there
+        raise SessionNotFoundError(error.message) from error
     finally:
         sessions.close()  # waits until the compiled file is stored
     return {

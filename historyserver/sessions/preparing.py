@@ -6,19 +6,15 @@ the first one stored.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from historyserver.compiled.cache import CompiledCache, cache_key
-from historyserver.compiled.opener import BrokenFileError, CompiledSession
+from historyserver.compiled.opener import CompiledSession
 from historyserver.compiled.schema import SCHEMA_VERSION
-from historyserver.compiling.stored import Fetched, fetch, store
 from historyserver.folding.session_state import SessionState
 from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.locate import locate
@@ -31,11 +27,10 @@ from historyserver.sessions.errors import (
 from historyserver.sessions.failures import FAILED_REST_S, KEPT, Failures
 from historyserver.sessions.making import CompileLimits, SessionMaker
 from historyserver.sessions.session import OpenSession
-from historyserver.sessions.watching import SessionWatch
-from storage.backend import Backend, NotFoundError, StorageError
-from storage.layout import SessionRef, compiled_key
-
-log = logging.getLogger(__name__)
+from historyserver.sessions.sharing import SharedFiles
+from historyserver.sessions.watching import FetchOutcome, SessionWatch
+from storage.backend import Backend, NotFoundError
+from storage.layout import SessionRef
 
 RUNNING_RECHECK_S = 10.0
 """A running session is located again at most this often."""
@@ -105,7 +100,7 @@ class SessionPreparer:
         )
         self._monotonic_s = monotonic_s
         self._distrusted: dict[str, float] = {}
-        self._background = ThreadPoolExecutor(2, thread_name_prefix="storing")
+        self._shared = SharedFiles(backend, max_bytes=limits.cache_bytes, watch=watch)
 
     def prepare(self, ref: SessionRef, known: CompiledSession | None) -> Prepared:
         """See `Preparer`."""
@@ -140,7 +135,7 @@ class SessionPreparer:
 
     def close(self) -> None:
         """See `Preparer`."""
-        self._background.shutdown(wait=True)
+        self._shared.close()
 
     def _prepared(
         self, ref: SessionRef, source: SessionSource, compiled: CompiledSession
@@ -169,48 +164,14 @@ class SessionPreparer:
         self, cache: CompiledCache, source: SessionSource, key: str, unfinished: Path
     ) -> CompiledSession:
         """Fetch or make the compiled file."""
-        stored_key = compiled_key(source.session, SCHEMA_VERSION, source.fingerprint)
         is_damaged = source.fingerprint in self._distrusted
         if not is_damaged:
-            max_bytes = self._limits.cache_bytes
-            fetched = fetch(self._backend, stored_key, unfinished, max_bytes=max_bytes)
-            if fetched is Fetched.WHOLE:
-                compiled = _accept(cache, source, key, unfinished)
-                if compiled is not None:
-                    return compiled
-            is_damaged = fetched is not Fetched.ABSENT
+            compiled, fetched = self._shared.fetch(cache, source, key, unfinished)
+            if compiled is not None:
+                return compiled
+            is_damaged = fetched is not FetchOutcome.ABSENT
         unfinished.unlink(missing_ok=True)
         compiled = self._maker.make(cache, source, key, unfinished)
         if source.state != SessionState.RUNNING:
-            with contextlib.suppress(RuntimeError):  # this server stops: another one stores it
-                self._background.submit(self._store, stored_key, compiled, replace=is_damaged)
+            self._shared.store(source, compiled, replace=is_damaged)
         return compiled
-
-    def _store(self, key: str, compiled: CompiledSession, *, replace: bool) -> None:
-        """Store back for other replicas; one that may not write still serves."""
-        try:
-            store(self._backend, key, compiled.path, replace=replace)
-        except StorageError as error:
-            fields = {"key": key, "error": str(error)}
-            log.warning("not stored, other replicas compile it again", extra=fields)
-
-
-def _accept(
-    cache: CompiledCache, source: SessionSource, key: str, unfinished: Path
-) -> CompiledSession | None:
-    """Take over a fetched file, if it is what its key says."""
-    try:
-        compiled = cache.add(key, unfinished)
-    except BrokenFileError as error:
-        fields = {"session": source.session.session, "error": str(error)}
-        log.warning("a stored file is not usable, it is made anew", extra=fields)
-        return None
-    meta, ref = compiled.meta, source.session
-    told = (meta.namespace, meta.cluster, meta.session, meta.fingerprint)
-    if told == (ref.namespace, ref.cluster, ref.session, source.fingerprint):
-        return compiled
-    fields = {"session": ref.session, "told": "/".join(told)}
-    log.warning("a stored file holds another session, it is made anew", extra=fields)
-    compiled.close()
-    cache.remove(compiled.path)
-    return None

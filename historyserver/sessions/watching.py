@@ -32,6 +32,37 @@ class CompileOutcome(StrEnum):
     """See `BrokenReason`."""
 
 
+class FetchOutcome(StrEnum):
+    """What came of fetching a compiled file that another replica may have stored."""
+
+    USED = "used"
+    ABSENT = "absent"
+    DAMAGED = "damaged"
+    """Cut, corrupt, or far too large."""
+    UNUSABLE = "unusable"
+    """Whole, but no compiled session of this version."""
+    OTHER_SESSION = "other_session"
+    """It tells of another session than its key."""
+    STORAGE_FAILED = "storage_failed"
+    CACHE_FAILED = "cache_failed"
+    """The local folder cannot take it."""
+
+
+class StoreOutcome(StrEnum):
+    """What came of storing a compiled file for other replicas."""
+
+    STORED = "stored"
+    THERE_ALREADY = "there_already"
+    """Another replica was first."""
+    STORAGE_FAILED = "storage_failed"
+    FILE_FAILED = "file_failed"
+    """The local file is gone or cannot be read."""
+    STOPPING = "stopping"
+    """The server stops."""
+    FAILED = "failed"
+    """A fault of ours; the log has it."""
+
+
 class SessionWatch(Protocol):
     """Counts. Called from any thread; must not raise."""
 
@@ -47,6 +78,14 @@ class SessionWatch(Protocol):
         """One compile; with the facts of what was made."""
         ...
 
+    def fetched(self, outcome: FetchOutcome) -> None:
+        """One look for a compiled file in storage."""
+        ...
+
+    def stored(self, outcome: StoreOutcome) -> None:
+        """One compiled file that was to be stored."""
+        ...
+
 
 class Unwatched:
     """Counts nothing."""
@@ -58,4 +97,10 @@ class Unwatched:
         """See `SessionWatch`."""
 
     def compiled(self, outcome: CompileOutcome, seconds: float, meta: Meta | None) -> None:
+        """See `SessionWatch`."""
+
+    def fetched(self, outcome: FetchOutcome) -> None:
+        """See `SessionWatch`."""
+
+    def stored(self, outcome: StoreOutcome) -> None:
         """See `SessionWatch`."""

@@ -79,6 +79,7 @@ def create_app(parts: AppParts) -> WebApp:
     metrics, cache = parts.metrics, BodyCache(max_bytes=parts.answer_cache_bytes)
     metrics.watch_bytes("answer_cache", "Ready answers in memory.", lambda: cache.size_bytes)
     metrics.watch_skipped_keys(parts.catalogue.skips.counts)
+    metrics.watch_list_age(parts.catalogue.age_s)
     opener = SessionOpener(
         catalogue=parts.catalogue,
         sessions=parts.sessions,
@@ -152,6 +153,7 @@ def _newest_first(catalogue: Catalogue) -> list[SessionEntry]:
 
 
 def _why_not_ready(catalogue: Catalogue) -> str:
+    """Empty while there is a list to show, also an old one (docs/operations.md says why)."""
     began_s = time.monotonic()
     try:
         catalogue.sessions()

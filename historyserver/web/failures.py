@@ -17,7 +17,13 @@ from historyserver.http.links import to_root
 from historyserver.http.selection import SelectionError
 from historyserver.queries.options import QueryError
 from historyserver.reading.frames import SourceChangedError
-from historyserver.sessions import SessionError, SessionNotFoundError
+from historyserver.sessions import (
+    BrokenReason,
+    SessionBrokenError,
+    SessionError,
+    SessionNotFoundError,
+)
+from historyserver.sessions.failures import FAILED_REST_S
 from historyserver.sessions.opening import OpeningError, OpeningReason
 from storage.backend import StorageError, ThrottledError, UnavailableError
 
@@ -29,6 +35,11 @@ _OPENING = {
     OpeningReason.NOT_FOUND: (ErrorCode.SESSION_NOT_FOUND, 400),
     OpeningReason.PREPARING: (ErrorCode.SESSION_PREPARING, 503),
 }
+_PASSING = {
+    BrokenReason.KEEPS_CHANGING: (ErrorCode.SESSION_PREPARING, RETRY_AFTER_S),
+    BrokenReason.NO_SPACE: (ErrorCode.SESSION_BROKEN, int(FAILED_REST_S)),
+}
+"""What a later request may not meet any more, and when to come back: no fault of the session."""
 _KNOWN: tuple[tuple[type[Exception], ErrorCode, int], ...] = (
     (SelectionError, ErrorCode.BAD_SELECTION, 400),
     (QueryError, ErrorCode.BAD_REQUEST, 400),
@@ -71,11 +82,18 @@ def answer_to(error: Exception) -> flask.Response:
         response = _page(code, message, status)
     else:
         response = refuse(code, message, status=status)
-    if code is ErrorCode.SESSION_PREPARING:
-        response.headers["Retry-After"] = str(RETRY_AFTER_S)
+    if retry_s := _retry_after_s(error, code):
+        response.headers["Retry-After"] = str(retry_s)
     if status == 405:
         response.headers["Allow"] = "GET, HEAD, OPTIONS"
     return response
+
+
+def _retry_after_s(error: Exception, code: ErrorCode) -> int:
+    """When to ask again; 0 when that does not help."""
+    if isinstance(error, SessionBrokenError) and error.reason in _PASSING:
+        return _PASSING[error.reason][1]
+    return RETRY_AFTER_S if code is ErrorCode.SESSION_PREPARING else 0
 
 
 def is_api(path: str) -> bool:
@@ -98,6 +116,8 @@ def _known(error: Exception) -> tuple[ErrorCode, str, int] | None:
         return code, error.message, status
     if isinstance(error, HTTPException):
         return _of_http(error)
+    if isinstance(error, SessionBrokenError) and error.reason in _PASSING:
+        return _PASSING[error.reason][0], str(error), 503
     for kind, code, status in _KNOWN:
         if isinstance(error, kind):
             return code, str(error), status

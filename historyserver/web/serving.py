@@ -29,6 +29,10 @@ KEEP_ALIVE_S = 75
 """Longer than the 60 s after which common proxies close an idle connection."""
 
 
+_NEWER_OPTIONS = frozenset({"control_socket_disable"})
+"""What older versions of gunicorn lack, and do right without: they open no control socket."""
+
+
 def make_app(settings: Settings, backend: Backend) -> WebApp:
     """Make the app as the settings want it."""
     metrics = ServerMetrics()
@@ -37,7 +41,7 @@ def make_app(settings: Settings, backend: Backend) -> WebApp:
     )
     return create_app(
         AppParts(
-            catalogue=Catalogue(backend),
+            catalogue=Catalogue(backend, watch=metrics),
             sessions=open_sessions(settings, backend, metrics),
             files=DashboardFiles(settings.dashboard_dir),
             policy=OpenPolicy(),
@@ -95,8 +99,8 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn is not typed
             "proc_name": "historyserver",
         }
         for name, value in options.items():
-            if name in self.cfg.settings:
-                self.cfg.set(name, value)
+            if name in self.cfg.settings or name not in _NEWER_OPTIONS:
+                self.cfg.set(name, value)  # raises for one that this gunicorn does not know
 
     def load(self) -> WebApp:
         """Make the app; called in each worker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import time
 from collections.abc import Iterator
 from statistics import median
@@ -13,9 +14,10 @@ from historyserver.compiling.apart import compile_apart
 from historyserver.reading.locate import locate
 from historyserver.sessions import OpenSession
 from tests.bench.figures import Bench, Figure, benchmark
-from tests.harness.compiled_samples import LATER_MS
+from tests.harness.compiled_samples import LATER_MS, SESSIONS, kuberay_samples
 from tests.historyserver.asking import Asker
 from tests.historyserver.hand_made import REF, app_of
+from tests.historyserver.web.server_process import start_server
 
 TASKS = 100_000
 ROUNDS = 40
@@ -52,6 +54,21 @@ def serve_large_session(bench: Bench) -> Iterator[Figure]:
     timeline = _times_ms(asker, [f"/api/v0/tasks/timeline?job_id={job}"], rounds=1)
     yield Figure("serving_100k_timeline_s", timeline[0] / 1000, "s")
     session.close()
+
+
+@benchmark("server_memory")
+def rest(bench: Bench) -> Iterator[Figure]:
+    """Memory of an idle server process, master and worker, that has a session open."""
+    shutil.copytree(kuberay_samples() / "tree", bench.folder / "tree")
+    server = start_server(bench.folder / "tree", bench.folder / "cache", bench.folder / "log")
+    try:
+        status, body = server.get(f"/s/ml/raycluster/v170/{SESSIONS['v170']}/api/v0/tasks")
+        assert status == 200, body
+        time.sleep(2.0)
+        rss_mib = server.resident_bytes() / 2**20
+        yield Figure("server_rss_idle_mib", rss_mib, "MiB", at_most=90)
+    finally:
+        server.stop()
 
 
 def _filters(session: CompiledSession) -> tuple[str, list[tuple[str, str, str]]]:

@@ -247,7 +247,6 @@ def entry_of(ref: SessionRef = REF, **changes: object) -> SessionEntry:
         "start_ms": START_MS,
         "end_ms": START_MS + 60_000,
         "size_bytes": 1_500_000,
-        "generation": "ours",
     }
     return SessionEntry(**(known | changes))  # type: ignore[arg-type]
 

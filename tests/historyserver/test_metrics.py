@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.cluster_events import LineSkip
@@ -17,16 +16,8 @@ from historyserver.sessions.watching import CompileOutcome
 from storage.layout import SessionRef
 from storage.local.backend import LocalBackend
 from tests.historyserver.asking import Asker
+from tests.historyserver.counted import values
 from tests.historyserver.hand_made import HandMade, app_of, stored_sessions
-
-
-def values(metrics: ServerMetrics, name: str) -> dict[str, float]:
-    """A metric's values by their one label; without those that are 0."""
-    families = text_string_to_metric_families(metrics.page()[0].decode())
-    samples = [s for family in families for s in family.samples]
-    found = {"".join(s.labels.values()): s.value for s in samples if s.name.endswith(name)}
-    assert found, f"no metric {name}"
-    return {label: value for label, value in found.items() if value}
 
 
 @pytest.mark.parametrize("reason", BrokenReason)

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from historyserver.cli import main
+from historyserver.sessions import BrokenReason, SessionBrokenError
 from historyserver.settings import read_settings
 from storage.program.options import OptionError
 from tests.harness.compiled_samples import SESSIONS, kuberay_samples
+
+NO_SESSION = "session_2026-11-30_21-46-10_843035_1"
 
 
 def flags(tmp_path: Path, *more: str) -> list[str]:
@@ -85,7 +88,8 @@ def test_loopback_needs_none(tmp_path: Path, address: str) -> None:
         ["fetch-ui"],
         ["compile"],
         ["compile", "only/three/parts"],
-        ["compile", "ml/raycluster/none/session_2026-11-30_21-46-10_843035_1"],
+        ["compile", "ml/no such kind/none/session_2026-11-30_21-46-10_843035_1"],
+        ["compile", f"ml/raycluster/none/{NO_SESSION}", "--cache-dir=/dev/null"],
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_2(
@@ -139,6 +143,53 @@ def test_compiling_ahead_stores_what_a_server_will_open(
     report = json.loads(capsys.readouterr().out)
     assert report["counts"]["tasks"] >= 13
     assert list((storage / "history").rglob("*.sqlite.zst"))
+
+
+def test_compiling_what_is_not_stored_is_exit_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command line is right, the work cannot be done."""
+    argv = ["compile", f"ml/raycluster/none/{NO_SESSION}", f"--cache-dir={tmp_path / 'cache'}"]
+    assert main([*argv, *flags(tmp_path)], {}) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"historyserver: error: no session {NO_SESSION} of ml/raycluster/none is stored\n"
+    )
+
+
+@pytest.mark.parametrize("reason", BrokenReason)
+def test_compiling_a_broken_session_is_one_line_and_exit_1(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    reason: BrokenReason,
+) -> None:
+    """Whatever it is broken by; no stack trace."""
+
+    def broken(*_: object) -> None:
+        raise SessionBrokenError(reason, "it is broken")
+
+    monkeypatch.setattr("historyserver.sessions.preparing.locate", broken)
+    argv = ["compile", f"ml/raycluster/v170/{SESSIONS['v170']}", "--log-level=error"]
+    argv += [f"--cache-dir={tmp_path / 'cache'}"]
+    assert main([*argv, *flags(kuberay_samples() / "tree")], {}) == 1
+    assert capsys.readouterr().err == "historyserver: error: it is broken\n"
+
+
+def test_compiling_logs_as_the_settings_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On stderr, for the report is on stdout."""
+    storage = tmp_path / "tree"
+    shutil.copytree(kuberay_samples() / "tree", storage)
+    argv = ["compile", f"ml/raycluster/v170/{SESSIONS['v170']}", "--log-format=json"]
+    argv += [f"--cache-dir={tmp_path / 'cache'}", *flags(storage)]
+    assert main(argv, {}) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert "compiled" in [line["message"] for line in lines]
+    assert main([*argv, "--log-level=error"], {}) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_cache_of_another_user_is_not_trusted(

@@ -17,7 +17,6 @@ START = wire.SessionStart(
     owner_name="job",
     session="session_2026-08-18_09-00-01_000123_1",
     started_ms=1_787_000_000_000,
-    ray_version="2.55.1",
     collector_version="0.1.0",
     node_id="c3" * 28,
     role="head",

@@ -69,7 +69,7 @@ def test_probes_of_newer_uis_are_answered(backend: Backend, hand_made: HandMade)
     """Ray 2.56 to 2.60 ask for these on load."""
     ask = asker(backend, hand_made)
     assert ask.json("/api/profiling_enabled")["data"]["profilingEnabled"] is False
-    assert ask.json("/api/v0/runtime_env_redaction")["data"]["redactionEnabled"] is True
+    assert ask.json("/api/v0/runtime_env_redaction")["data"]["redactionEnabled"] is False
     assert ask.json("/api/v0/platform_events")["data"]["result"]["result"] == []
 
 
@@ -100,3 +100,4 @@ def test_own_probes_and_metrics(backend: Backend, hand_made: HandMade) -> None:
     assert 'rayhistory_server_requests_total{route="/timezone",status="200"} 1.0' in page
     assert 'rayhistory_server_answers_total{outcome="made"} 1.0' in page
     assert "rayhistory_server_answer_cache_bytes" in page
+    assert "rayhistory_server_catalogue_age_seconds +Inf" in page

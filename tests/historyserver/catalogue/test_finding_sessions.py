@@ -31,14 +31,28 @@ from tests.historyserver.catalogue.written import (
 from tests.historyserver.reading.stored import V162, V170, OurWriter, objects_below
 
 
+def test_an_owner_that_cannot_be_one_is_counted(
+    store: LocalBackend, catalogue_of: CatalogueOf
+) -> None:
+    """The session is listed without it."""
+    entry = CatalogueEntry(
+        namespace="ml", cluster="rl", owner_kind="RayJob", owner_name="no/such name",
+        session=ref_of(1).session, started_ms=1, ended_ms=2, state="ended",
+    )  # fmt: skip
+    store.put(catalogue_key(ref_of(1)), encode_catalogue_entry(entry))
+    catalogue = catalogue_of(store)
+    assert [entry.ref for entry in catalogue.sessions()] == [ref_of(1)]
+    assert catalogue.skips.counts() == {"bad_owner": 1}
+
+
 def test_the_sessions_of_both_released_collectors_are_listed(
     samples: LocalBackend, catalogue_of: CatalogueOf
 ) -> None:
     """Also the one under the root `log`, with no root set."""
     entries = catalogue_of(samples).sessions()
-    assert [(e.ref, e.generation, *told(e)) for e in entries] == [
-        (V162, "A", "ended", "head_logs"),
-        (V170, "C", "ended", "head_logs"),
+    assert [(e.ref, *told(e)) for e in entries] == [
+        (V162, "ended", "head_logs"),
+        (V170, "ended", "head_logs"),
     ]
     assert [(e.start_ms, e.end_ms, e.size_bytes) for e in entries] == [
         (1796075170967, None, None),
@@ -77,7 +91,6 @@ def test_a_session_with_several_signs_is_listed_once(
     catalogue = catalogue_of(store)
     (entry,) = catalogue.sessions()
     assert entry.ref == owned
-    assert entry.generation == "ours"
     assert catalogue.latest("ml", "raycluster", "rl") == entry
     assert catalogue.latest("ml", "RayJob", "nightly") == entry
     assert catalogue.latest("ml", "rayservice", "nightly") is None
@@ -155,7 +168,7 @@ def test_our_session_without_an_entry_is_found_by_its_folder(
     """The collector died between its first two writes."""
     OurWriter(store, ref_of(1)).start()
     (entry,) = catalogue_of(store).sessions()
-    assert (entry.ref, entry.generation) == (ref_of(1), "ours")
+    assert entry.ref == ref_of(1)
 
 
 def test_latest_is_the_newest_start(store: LocalBackend, catalogue_of: CatalogueOf) -> None:

@@ -26,7 +26,6 @@ def entry_of(number: int, **changes: Any) -> SessionEntry:
         start_ms=1_000 * (number % 5),
         end_ms=None if number % 4 == 0 else 10_000 + number % 3,
         size_bytes=None if number % 6 == 0 else number % 10,
-        generation="ours",
     )
     return dataclasses.replace(entry, **changes)
 

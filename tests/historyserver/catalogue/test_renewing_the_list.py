@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from historyserver.catalogue import Catalogue
+from historyserver.catalogue.watching import RenewalOutcome
 from storage.backend import UnavailableError
 from storage.faults import Fault, FaultyBackend, Verb
 from storage.layout import (
@@ -100,6 +101,43 @@ def test_a_failing_store_leaves_the_old_list(
     put_entry(store, ref_of(2), ended_ms=5)
     clock.now_s = 20
     assert len(catalogue.sessions()) == 2
+
+
+class Renewals:
+    """Remembers what came of each renewal."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[RenewalOutcome] = []
+
+    def renewed(self, outcome: RenewalOutcome) -> None:
+        """See `CatalogueWatch`."""
+        self.outcomes.append(outcome)
+
+
+def test_renewals_are_counted_and_the_list_has_an_age(
+    store: LocalBackend, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old list that still serves is seen from outside."""
+    faulty, seen = FaultyBackend(store), Renewals()
+    catalogue = Catalogue(faulty, watch=seen, monotonic_s=clock)
+    assert catalogue.age_s() == float("inf")
+    faulty.plan = [Fault(verb=Verb.LIST, error=UnavailableError, times=None)]
+    with pytest.raises(UnavailableError):
+        catalogue.sessions()
+    assert catalogue.age_s() == float("inf")
+    faulty.plan = []
+    catalogue.sessions()
+    faulty.plan = [Fault(verb=Verb.LIST, error=UnavailableError, times=None)]
+    clock.now_s += 30
+    catalogue.sessions()
+    assert catalogue.age_s() == 30
+    monkeypatch.setattr("historyserver.catalogue.catalogue.marked", lambda *_: 1 / 0)
+    clock.now_s += 30
+    with pytest.raises(ZeroDivisionError):
+        catalogue.sessions()
+    assert [outcome.value for outcome in seen.outcomes] == [
+        "storage_failed", "renewed", "storage_failed", "failed",
+    ]  # fmt: skip
 
 
 def test_one_thread_renews_and_the_others_do_not_wait(

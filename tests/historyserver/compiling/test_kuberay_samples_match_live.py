@@ -43,8 +43,10 @@ def live_tasks(version: Version) -> dict[str, dict[str, Any]]:
 
 
 def tasks_without_drivers(session: CompiledSession) -> dict[str, dict[str, Any]]:
-    """Ours, as the live answer has them."""
-    return {r["task_id"]: r for r in compiled_tasks(session) if r["type"] != "DRIVER_TASK"}
+    """Ours, as the live answer has them; never none."""
+    found = {r["task_id"]: r for r in compiled_tasks(session) if r["type"] != "DRIVER_TASK"}
+    assert found
+    return found
 
 
 def test_every_task_is_there_and_no_other(version: Version, session: CompiledSession) -> None:

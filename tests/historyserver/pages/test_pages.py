@@ -10,6 +10,7 @@ import pytest
 
 from historyserver.folding.session_state import SessionState
 from historyserver.pages.listing import duration_text, size_text
+from historyserver.reading.state import StateReason
 from storage.backend import Backend
 from storage.layout import SessionRef
 from tests.historyserver.asking import Asker
@@ -73,6 +74,14 @@ def test_the_list_shows_what_a_reader_chooses_by(backend: Backend) -> None:
     for text in ("train-x7k2p", "ml", "rayjob", "2026-11-30 21:46:10", "1m 0s", "Ended", "1.4 MiB"):
         assert text in html
     assert f"./s/ml/rayjob/train/{SESSION}/" in Links(html).links
+
+
+@pytest.mark.parametrize("reason", StateReason)
+def test_the_list_says_how_the_state_is_known(backend: Backend, reason: StateReason) -> None:
+    """For every sign there is, in words, as the title of the state."""
+    html = page(Asker(app_of(backend, entries=[entry_of(reason=reason)])))
+    (title,) = re.findall(r'<span class="state ended" title="([^"]*)">', html)
+    assert " " in title
 
 
 def test_the_list_needs_no_javascript_and_loads_nothing_from_elsewhere(backend: Backend) -> None:

@@ -205,7 +205,9 @@ def test_logs_page_still_lists_the_nodes(session: CompiledSession) -> None:
 
 def test_actors_have_the_address_of_their_alive_event(session: CompiledSession) -> None:
     """KubeRay's server answers pid 0, no ip and no port (fault 9)."""
-    for actor in actors.actor_table(session)["data"]["actors"].values():
+    found = actors.actor_table(session)["data"]["actors"].values()
+    assert found
+    for actor in found:
         address = actor["address"]
         assert actor["pid"] > 0
         assert address["port"] > 0

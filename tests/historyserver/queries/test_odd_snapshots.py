@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,26 +59,45 @@ def session_with(
 
 
 def ask_everything(session: CompiledSession) -> None:
-    """Every query that reads snapshots."""
+    """Every query that reads snapshots answers in its own shape, in JSON that a browser reads."""
     number = ListOptions(filters=(Filter("pid", ">", "5"),))
-    for options in (ALL, number):
-        actors.list_actors(session, options)
-        workers.list_workers(session, options)
-        objects.list_objects(session, options)
-    actors.actor_table(session)
-    actors.actor_detail(session, ACTOR)
-    actors.summarize_actors(session, ())
-    objects.summarize_objects(session, ())
-    nodes.list_nodes(session, ALL)
-    nodes.node_summary(session)
-    nodes.node_detail(session, NODE_A)
-    jobs.list_jobs(session, ALL)
-    placement_groups.list_placement_groups(session, ALL)
-    runtime_envs.list_runtime_envs(session, ALL)
-    cluster.cluster_status(session)
-    cluster.cluster_status_text(session)
-    cluster.cluster_metadata(session)
-    cluster.component_activities(session)
+    lists = [
+        query(session, options)
+        for options in (ALL, number)
+        for query in (actors.list_actors, workers.list_workers, objects.list_objects)
+    ]
+    lists += [
+        query(session, ALL)
+        for query in (
+            nodes.list_nodes,
+            jobs.list_jobs,
+            placement_groups.list_placement_groups,
+            runtime_envs.list_runtime_envs,
+        )
+    ]
+    for found in lists:
+        result = found["data"]["result"]
+        assert all(isinstance(row, dict) for row in result["result"])
+        assert result["total"] >= result["num_filtered"] >= len(result["result"])
+    shown: list[Any] = [
+        actors.actor_table(session),
+        actors.actor_detail(session, ACTOR),
+        actors.summarize_actors(session, ()),
+        objects.summarize_objects(session, ()),
+        nodes.node_summary(session),
+        nodes.node_detail(session, NODE_A),
+    ]
+    for found in [*lists, *shown]:
+        assert found["result"] is True
+        assert isinstance(found["data"], dict)
+    as_stored = [
+        cluster.cluster_status(session),
+        cluster.cluster_status_text(session),
+        cluster.cluster_metadata(session),
+        cluster.component_activities(session),
+    ]
+    assert all(isinstance(found, dict) for found in as_stored)
+    json.dumps([lists, shown, as_stored], allow_nan=False)
 
 
 @pytest.mark.parametrize("known", [True, False])

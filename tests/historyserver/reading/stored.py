@@ -103,7 +103,6 @@ class OurWriter:
             owner_name=owner[1],
             session=self.ref.session,
             started_ms=started_ms,
-            ray_version="2.55.1",
             collector_version="0.1.0",
             node_id=HEAD,
             role="head",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from historyserver.reading.damage import DamageLog
+from historyserver.reading.damage import DamageLog, DamageReason
 from historyserver.reading.events import open_events
 from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.locate import locate
@@ -58,7 +58,6 @@ def test_live_data_is_found_through_the_manifest(store: LocalBackend, writer: Ou
     assert source.generation == "ours"
     assert lines_of(store, source) == LINE % 1 + LINE % 2 + LINE % 3
     assert log_text(store, source, "raylet.out") == b"one\ntwo\n"
-    assert source.ray_version == "2.55.1"
 
 
 def test_final_data_and_live_data_are_joined(store: LocalBackend, writer: OurWriter) -> None:
@@ -213,6 +212,14 @@ def test_the_end_changes_the_fingerprint(store: LocalBackend, writer: OurWriter)
     before = locate(store, REF).fingerprint
     writer.end()
     assert locate(store, REF).fingerprint != before
+
+
+def test_an_owner_that_cannot_be_one_is_counted(store: LocalBackend) -> None:
+    """The session opens without it, and says so."""
+    OurWriter(store, REF).start(owner=("RayJob", "no/such name"))
+    source = locate(store, REF)
+    assert source.session == REF
+    assert [one.reason for one in source.damage] == [DamageReason.BAD_OWNER]
 
 
 def test_the_owner_is_learnt_from_session_json(store: LocalBackend) -> None:

@@ -15,6 +15,7 @@ import zstandard
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.processes import WorkerDiedError
+from historyserver.metrics import ServerMetrics
 from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
 from historyserver.sessions import (
@@ -24,10 +25,12 @@ from historyserver.sessions import (
     Sessions,
     making,
     preparing,
+    sharing,
 )
 from storage.backend import Backend, DeniedError
 from storage.layout import SessionRef, compiled_prefix, event_key
 from storage.local.backend import LocalBackend
+from tests.historyserver.counted import values
 from tests.historyserver.hand_made import stored_sessions
 from tests.historyserver.sessions.stored_samples import REF, Clock, count
 
@@ -138,7 +141,8 @@ def test_a_restarted_server_uses_its_local_cache(
 def test_a_damaged_stored_file_is_made_anew_and_replaced(
     sessions: Sessions, bucket: LocalBackend, compiles: Compiles, tmp_path: Path, damage: str
 ) -> None:
-    """zstd's checksum and the opener tell; the next replica fetches a good one."""
+    """zstd's checksum and the opener tell; the next replica fetches a good one; all is counted."""
+    metrics = ServerMetrics()
     sessions.open(REF)
     sessions.close()
     (key,) = stored(bucket)
@@ -147,14 +151,17 @@ def test_a_damaged_stored_file_is_made_anew_and_replaced(
     bucket.put(
         key, {"cut": body[: len(body) // 2], "garbage": b"x" * 100, "not a session": other}[damage]
     )
-    replica = stored_sessions(bucket, tmp_path / "other")
+    replica = stored_sessions(bucket, tmp_path / "other", watch=metrics)
     assert count(replica.open(REF)) == 17
     replica.close()
     assert compiles.number == 2
-    third = stored_sessions(bucket, tmp_path / "third")
+    third = stored_sessions(bucket, tmp_path / "third", watch=metrics)
     assert count(third.open(REF)) == 17
     third.close()
     assert compiles.number == 2
+    why = "unusable" if damage == "not a session" else "damaged"
+    assert values(metrics, "compiled_fetched_total") == {why: 1, "used": 1}
+    assert values(metrics, "compiled_stored_total") == {"stored": 1}
 
 
 def test_a_damaged_local_file_is_fetched_again(
@@ -191,18 +198,36 @@ def test_a_compile_that_dies_is_an_error_with_a_reason(
     assert count(sessions.open(REF)) == 17
 
 
-def test_read_only_storage_still_serves(
-    sessions: Sessions, bucket: LocalBackend, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (DeniedError("read-only"), "storage_failed"),
+        (FileNotFoundError("evicted"), "file_failed"),
+        (ZeroDivisionError(), "failed"),
+    ],
+)
+def test_a_file_that_cannot_be_stored_is_counted_and_serves(
+    bucket: LocalBackend,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    outcome: str,
 ) -> None:
-    """When storing back is denied, the session opens all the same."""
+    """The session opens all the same, and the log says why others compile it again."""
 
-    def denied(*_: object, **__: object) -> None:
-        raise DeniedError("read-only")
+    def failing(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr(preparing, "store", denied)
+    monkeypatch.setattr(sharing, "store", failing)
+    metrics = ServerMetrics()
+    sessions = stored_sessions(bucket, tmp_path / "cache", watch=metrics)
     assert count(sessions.open(REF)) == 17
     sessions.close()
     assert stored(bucket) == []
+    assert values(metrics, "compiled_stored_total") == {outcome: 1}
+    assert values(metrics, "compiled_fetched_total") == {"absent": 1}
+    assert "stored" in caplog.text
 
 
 def _running(source: SessionSource) -> SessionSource:

@@ -14,6 +14,7 @@ import zstandard
 from historyserver.compiled.meta import Meta
 from historyserver.compiling.apart import compile_apart
 from historyserver.compiling.processes import CompileTimeoutError, WorkerDiedError
+from historyserver.metrics import ServerMetrics
 from historyserver.reading.frames import SourceChangedError
 from historyserver.reading.locate import locate
 from historyserver.reading.source import SessionSource
@@ -22,6 +23,7 @@ from storage.backend import UnavailableError, read_all
 from storage.layout import compiled_prefix
 from storage.local.backend import LocalBackend
 from tests.historyserver.asking import Asker, refused
+from tests.historyserver.counted import values
 from tests.historyserver.hand_made import PREFIX, app_of, entry_of, stored_sessions
 from tests.historyserver.sessions.stored_samples import REF, Clock, count
 
@@ -63,10 +65,12 @@ def test_a_stored_file_of_another_session_is_not_used(
     sessions.close()
     change = f"UPDATE meta SET value = '\"{value}\"' WHERE key = '{name}'"
     _tampered(bucket, change, tmp_path)
-    replica = stored_sessions(bucket, tmp_path / "other")
+    metrics = ServerMetrics()
+    replica = stored_sessions(bucket, tmp_path / "other", watch=metrics)
     meta = replica.open(REF).compiled.meta
     assert (meta.cluster, count(replica.open(REF))) == ("v170", 17)
     replica.close()
+    assert values(metrics, "compiled_fetched_total") == {"other_session": 1}
 
 
 @pytest.mark.parametrize(

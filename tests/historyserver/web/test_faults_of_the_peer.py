@@ -218,6 +218,7 @@ def test_the_filters_that_gave_no_rows(tmp_path: Path, column: str) -> None:
     tasks = [Task(task_id(1), name="a", node="aa" * 28), Task(task_id(2), name="b", node="bb" * 28)]
     made = build(tmp_path / "s.sqlite", tasks=tasks)
     rows = list_tasks(made, ListOptions())["data"]["result"]["result"]
+    assert len(rows) == 2
     for row in rows:
         asked = {
             "filter_keys": [column], "filter_predicates": ["="], "filter_values": [row[column]],
@@ -297,11 +298,22 @@ def test_the_list_is_not_listed_for_each_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/v0/actors", "/api/v0/nodes", "/api/version", "/usage_stats_enabled"]
+    ("path", "field", "value"),
+    [
+        ("/api/v0/actors", ("data", "result", "total"), 2),
+        ("/api/v0/nodes", ("data", "result", "total"), 2),
+        ("/api/version", ("session_name",), SESSIONS["v170"]),
+        ("/usage_stats_enabled", ("result",), True),
+    ],
 )
-def test_what_was_404_is_answered(ask: Asker, path: str) -> None:
+def test_what_was_404_is_answered(
+    ask: Asker, path: str, field: tuple[str, ...], value: object
+) -> None:
     """With the session's data."""
-    assert ask.json(path)
+    found = ask.json(path)
+    for name in field:
+        found = found[name]
+    assert found == value
 
 
 def test_a_task_by_its_id_is_answered(ask: Asker) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,63 +16,13 @@ import pytest
 
 from tests.conftest import ProcessLogs
 from tests.harness.compiled_samples import SESSIONS, kuberay_samples
+from tests.historyserver.web.server_process import Server, start_server
 
-REPOSITORY = Path(__file__).parents[3]
 IDLE_BYTES = 90 * 1024 * 1024
 PREFIX = f"/s/ml/raycluster/v170/{SESSIONS['v170']}"
 
 LEFT = "..0a-3-f1.77.unfinished.x7"
 """A folder that a compile of a killed server left."""
-
-
-class Server:
-    """A running server on a free port."""
-
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self.process = process
-        self.log = log
-        self.port = self._wait()
-
-    def lines(self) -> list[dict[str, object]]:
-        """What it logged."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-    def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """Ask once."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request("GET", path, headers=headers or {})
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
-
-    def resident_bytes(self) -> int:
-        """Of all its processes; pages that they share count once."""
-        total_kb = 0
-        for pid in self._pids():
-            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            (pss,) = (line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:"))
-            total_kb += int(pss)
-        return total_kb * 1024
-
-    def _pids(self) -> list[int]:
-        pids, at = [self.process.pid], 0
-        while at < len(pids):
-            children = Path(f"/proc/{pids[at]}/task/{pids[at]}/children").read_text()
-            pids += [int(pid) for pid in children.split()]
-            at += 1
-        return pids
-
-    def _wait(self) -> int:
-        deadline_s = time.monotonic() + 60
-        while time.monotonic() < deadline_s:
-            assert self.process.poll() is None, self.log.read_text()
-            for line in self.lines():
-                if line["message"] == "listening":
-                    return int(str(line["address"]).rpartition(":")[2])
-            time.sleep(0.05)
-        raise AssertionError(f"no server: {self.log.read_text()}")
 
 
 @pytest.fixture
@@ -84,21 +31,9 @@ def server(tmp_path: Path, process_logs: ProcessLogs) -> Iterator[Server]:
     shutil.copytree(kuberay_samples() / "tree", tmp_path / "tree")
     (tmp_path / "cache" / LEFT).mkdir(parents=True)
     log = process_logs.add(tmp_path / "server.log")
-    command = [
-        *(sys.executable, "-m", "historyserver", "serve", "--storage-backend=local"),
-        *(f"--storage-local-dir={tmp_path / 'tree'}", f"--cache-dir={tmp_path / 'cache'}"),
-        *("--port=0", "--stop-timeout=5s"),
-    ]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    try:
-        yield Server(process, log)
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait(20)
+    server = start_server(tmp_path / "tree", tmp_path / "cache", log)
+    yield server
+    server.stop()
 
 
 def test_a_session_is_compiled_served_and_stored_back(server: Server, tmp_path: Path) -> None:
@@ -175,7 +110,8 @@ def test_sigterm_ends_it_in_order(server: Server, tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: answers.append(server.get(f"{PREFIX}/api/jobs/")[0]))
     reader.start()
     deadline_s = time.monotonic() + 20
-    while not any((tmp_path / "cache" / "locks").iterdir()):  # the session is being prepared
+    locks = tmp_path / "cache" / "locks"
+    while not list(locks.glob("slot-*")):  # the session is being compiled; `LEFT` has a lock too
         assert time.monotonic() < deadline_s
         time.sleep(0.005)
     os.kill(server.process.pid, signal.SIGTERM)
