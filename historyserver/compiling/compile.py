@@ -166,7 +166,7 @@ class _Compile:
             _source_facts(self._source),
             end_ms=entities.end_ms,
             session_dir=plan.context.session_dir,
-            ray_version=self._source.ray_version or self._versions.ray_version,
+            ray_version=self._versions.ray_version,
             python_version=self._versions.python_version,
             counts={"events": events.total(), **by_type, **rows},
             skipped=dict(sorted(skipped.items())),

@@ -99,7 +99,5 @@ class SessionSource:
     (also when the head has ended and a worker still drains)."""
     fingerprint: str = ""
     """Changes whenever any of the above does; names the compiled file."""
-    ray_version: str = ""
-    """As session.json tells; empty when it does not."""
     damage: tuple[Damage, ...] = ()
     """What was listed and cannot be used (a manifest that is no JSON, keys of no layout)."""
