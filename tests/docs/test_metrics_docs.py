@@ -59,6 +59,11 @@ def test_the_page_tells_of_all_metrics_of_the_collector(
 
 def test_the_page_tells_of_all_metrics_of_the_server() -> None:
     """Those of sizes and keys are added by the parts that they watch."""
-    watched = {"answer_cache_bytes", "compiled_cache_bytes", "catalogue_skipped_keys"}
+    watched = {
+        "answer_cache_bytes",
+        "catalogue_age_seconds",
+        "catalogue_skipped_keys",
+        "compiled_cache_bytes",
+    }
     registry = ServerMetrics().registry
     assert told("The history server's metrics") == names(registry, prefix=SERVER) | watched
