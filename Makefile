@@ -13,6 +13,8 @@ BENCH  ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 UV_VERSION := 0.13.9
+# Whose dashboard the images carry; the same as in pyproject.toml.
+RAY_VERSION := 2.55.1
 
 # With ARGS that choose tests, one of the two runs may have none (pytest's status 5).
 NONE_IS_FINE := $(if $(ARGS),|| test $$? -eq 5)
@@ -67,6 +69,10 @@ lock: $(VENV)/.dev  ## Make the lock files anew from pyproject.toml
 	$(PIP) install --quiet uv==$(UV_VERSION)
 	$(LOCK) pyproject.toml --extra dev -o requirements/dev.lock
 	$(LOCK) pyproject.toml --extra demo -c requirements/dev.lock -o requirements/demo.lock
+	$(LOCK) pyproject.toml --extra collector -c requirements/dev.lock -o requirements/collector.lock
+	$(LOCK) pyproject.toml --extra historyserver -c requirements/dev.lock -o requirements/historyserver.lock
+	$(LOCK) pyproject.toml --extra webhook --extra certs -c requirements/dev.lock -o requirements/webhook.lock
+	echo "ray==$(RAY_VERSION)" | $(LOCK) - --no-deps -o requirements/dashboard.lock
 	echo "setuptools>=77" | $(LOCK) - -o requirements/build.lock
 
 clean:  ## Remove what was built; keeps the virtual environment and the demo's data
