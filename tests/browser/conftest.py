@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +56,3 @@ def served(small_pair: Pair, chromium: None) -> Iterator[Served]:
     del chromium
     with serving(small_pair) as url:
         yield Served(small_pair, url, ask_facts(url))
-
-
-@pytest.fixture(scope="session")
-def chromium() -> None:
-    """Skip where no Chromium is installed (in CI: a failure)."""
-    if not (shutil.which("chromium") or shutil.which("chromium-browser")):
-        pytest.skip("chromium not found: install it (Debian: apt install chromium)")

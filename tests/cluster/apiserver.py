@@ -17,20 +17,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from tests.cluster import build
+from tests.cluster import build, pki
 from tests.cluster.client import Client, RefusedError
 
 BINARIES = ("etcd", "kube-apiserver")
@@ -72,7 +66,8 @@ class ApiServer:
         self._token = secrets.token_hex(16)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._etcd_port, self._peer_port, self._port = _free_ports(3)
-        _write_pki(folder)
+        pki.write_server(folder, names=["localhost"], addresses=["127.0.0.1"])
+        pki.write_accounts(folder)
         with (folder / "tokens.csv").open("w", newline="") as file:
             csv.writer(file).writerow([self._token, "admin", "admin", "system:masters"])
 
@@ -275,42 +270,3 @@ def _free_ports(count: int) -> list[int]:
         for one in held:
             one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in held]
-
-
-def _write_pki(folder: Path) -> None:
-    """A serving certificate that is its own CA, and the key that signs accounts' tokens."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test API server")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=2))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "server.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    _write_key(folder / "server.key", key)
-    accounts = ec.generate_private_key(ec.SECP256R1())
-    _write_key(folder / "accounts.key", accounts)
-    public = accounts.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    (folder / "accounts.pub").write_bytes(public)
-
-
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )

@@ -84,13 +84,14 @@ def missing_tools() -> list[str]:
 def build_all() -> list[Path]:
     """The archives of all images, made where they are missing. Two builds wait for each other."""
     if absent := missing_tools():
-        raise ImageError(f"no {', '.join(absent)}: apt-get install buildah debootstrap busybox-static")
+        raise ImageError(
+            f"no {', '.join(absent)}: apt-get install buildah debootstrap busybox-static"
+        )
     _folder().mkdir(parents=True, exist_ok=True)
     with (_folder() / "build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _make_base()
-        archives = [_pause(), _ray(), *(_product(one) for one in PRODUCTS)]
-    return archives
+        return [_pause(), _ray(), *(_product(one) for one in PRODUCTS)]
 
 
 def _folder() -> Path:
@@ -122,8 +123,8 @@ def _mirror() -> list[str]:
     """The package mirror of this machine, if its settings name one."""
     sources = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     text = "\n".join(path.read_text() for path in sources if path.is_file())
-    found = re.search(r"^(?:URIs: |deb (?:\[[^]]*\] )?)(\S+://\S+)", text, re.MULTILINE)
-    return [found[1]] if found else []
+    found = re.findall(r"^(?:URIs: |deb (?:\[[^]]*\] )?)(\S+://\S+)", text, re.MULTILINE)
+    return [url for url in found if url.rstrip("/").endswith("/debian")][:1]
 
 
 def _pause() -> Path:

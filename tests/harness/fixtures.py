@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -30,3 +31,10 @@ def small_pair(namespaces: None) -> Pair:
     if os.environ.get("KEPT_PAIR"):  # for work on the comparison: no new Ray session
         return Pair(KEPT / "small")
     return make(RECIPES["small"], KEPT / "small")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> None:
+    """Skip where no Chromium is installed (in CI: a failure)."""
+    if not (shutil.which("chromium") or shutil.which("chromium-browser")):
+        pytest.skip("chromium not found: install it (Debian: apt install chromium)")
