@@ -11,8 +11,6 @@ import contextlib
 import csv
 import secrets
 import shutil
-import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +24,10 @@ import yaml
 
 from tests.cluster import build, pki
 from tests.cluster.client import Client, RefusedError
+from tests.cluster.processes import Processes, free_ports
 
 BINARIES = ("etcd", "kube-apiserver")
 START_S = 90
-_STOP_S = 20
 
 
 class MissingError(Exception):
@@ -60,21 +58,22 @@ class Account:
 class ApiServer:
     """Started by `start`, ended by `stop`. For one test process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, options: Sequence[str] = ()) -> None:
         self._folder = folder
         self._binaries = binaries()
+        self._options = tuple(options)
         self._token = secrets.token_hex(16)
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._etcd_port, self._peer_port, self._port = _free_ports(3)
+        self._processes = Processes(folder)
+        self._etcd_port, self._peer_port, self._port = free_ports(3)
         pki.write_server(folder, names=["localhost"], addresses=["127.0.0.1"])
         pki.write_accounts(folder)
         with (folder / "tokens.csv").open("w", newline="") as file:
             csv.writer(file).writerow([self._token, "admin", "admin", "system:masters"])
 
     @classmethod
-    def start(cls, folder: Path) -> ApiServer:
-        """Start in an empty folder, and wait until it is ready."""
-        server = cls(folder)
+    def start(cls, folder: Path, *, options: Sequence[str] = ()) -> ApiServer:
+        """Start in an empty folder, with more options, and wait until it is ready."""
+        server = cls(folder, options=options)
         try:
             server._start_etcd()
             server._start_server()
@@ -92,6 +91,11 @@ class ApiServer:
     def ca_file(self) -> Path:
         """The certificate to trust."""
         return self._folder / "server.crt"
+
+    @property
+    def accounts_key(self) -> Path:
+        """The key that accounts' tokens are signed with."""
+        return self._folder / "accounts.key"
 
     def process_logs(self) -> list[Path]:
         """Shown when a test fails."""
@@ -123,7 +127,9 @@ class ApiServer:
         name = f"{prefix}-{secrets.token_hex(4)}"
         metadata = {"name": name, "labels": dict(labels or {})}
         admin.post("/api/v1/namespaces", {"metadata": metadata})
-        admin.post(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+        accounts = f"/api/v1/namespaces/{name}/serviceaccounts"
+        with contextlib.suppress(RefusedError):  # A controller may have made it.
+            admin.post(accounts, {"metadata": {"name": "default"}})
         return name
 
     def account(
@@ -144,21 +150,25 @@ class ApiServer:
             _grant(admin, subject, rules, kind="Role", name=name, within=f"namespaces/{namespace}/")
         if cluster_rules:
             _grant(admin, subject, cluster_rules, kind="ClusterRole", name=wide, within="")
+        return self.existing_account(name, namespace=namespace)
+
+    def existing_account(self, name: str, *, namespace: str) -> Account:
+        """A ServiceAccount that is there, and a token of it."""
+        at = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {"spec": {"audiences": [], "expirationSeconds": 86400}}
-        token = admin.post(f"{accounts}/{name}/token", request)["status"]["token"]
-        path = self.kubeconfig(name=wide, token=token)
+        token = self.admin().post(at, request)["status"]["token"]
+        path = self.kubeconfig(name=f"{namespace}-{name}", token=token)
         return Account(namespace, name, path, self._client(token))
 
     def restart(self, *, down_s: float = 0.0) -> None:
         """End the API server, leave it down for a while, and start it on the same port."""
-        self._end("kube-apiserver")
+        self._processes.end("kube-apiserver")
         time.sleep(down_s)
         self._start_server()
 
     def stop(self) -> None:
         """End both."""
-        for name in ("kube-apiserver", "etcd"):
-            self._end(name)
+        self._processes.end_all()
 
     def _start_etcd(self) -> None:
         at = f"http://127.0.0.1:{self._etcd_port}"
@@ -192,14 +202,14 @@ class ApiServer:
             "--authorization-mode=RBAC",
             "--allow-privileged=true",
             f"--cert-dir={self._folder}",
+            *self._options,
         )
         self._await_ready()
 
     def _await_ready(self) -> None:
-        process = self._processes["kube-apiserver"]
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
-            if process.poll() is not None:
+            if self._processes.has_ended("kube-apiserver"):
                 break
             with contextlib.suppress(RefusedError, urllib3.exceptions.HTTPError):
                 self.admin().get("/readyz")
@@ -208,24 +218,7 @@ class ApiServer:
         raise RuntimeError(f"kube-apiserver is not ready; see {self._folder}/kube-apiserver.log")
 
     def _run(self, name: str, *arguments: str) -> None:
-        command = [str(self._binaries / name), *arguments]
-        if setpriv := shutil.which("setpriv"):  # ends with us, however we end
-            command = [setpriv, "--pdeathsig=KILL", *command]
-        with (self._folder / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-
-    def _end(self, name: str) -> None:
-        process = self._processes.pop(name, None)
-        if process is None:
-            return
-        process.terminate()
-        try:
-            process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self._processes.start(name, str(self._binaries / name), *arguments)
 
     def _client(self, token: str) -> Client:
         return Client(url=self.url, ca_file=self.ca_file, token=token)
@@ -262,11 +255,3 @@ def _grant(
         f"{at}{plural}bindings",
         {"metadata": metadata, "roleRef": reference, "subjects": [subject]},
     )
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]

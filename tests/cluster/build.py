@@ -24,6 +24,8 @@ KUBERNETES = "1.34.4"
 ETCD = "3.6.16"
 HELM = "4.3.1"
 KUBERAY = "1.6.2"
+OLDER_KUBERAY = ("1.5.1", "1.4.2")
+"""Operators that are still in use."""
 COREDNS = "1.14.4"
 GO = "1.26"
 """The oldest Go that builds all of them."""
@@ -76,6 +78,15 @@ def _kubernetes(name: str) -> Binary:
     return Binary(name, "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}")
 
 
+def operator(version: str = KUBERAY) -> str:
+    """The name of an operator's binary."""
+    return "kuberay-operator" if version == KUBERAY else f"kuberay-operator-{version}"
+
+
+def _operator(version: str) -> Binary:
+    return Binary(operator(version), RAY_OPERATOR, version, RAY_OPERATOR)
+
+
 RAY_OPERATOR = "github.com/ray-project/kuberay/ray-operator"
 API: tuple[Binary, ...] = (
     Binary("etcd", "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3"),
@@ -83,7 +94,7 @@ API: tuple[Binary, ...] = (
     _kubernetes("kube-controller-manager"),
     _kubernetes("kubectl"),
     Binary("helm", "helm.sh/helm/v4", HELM, "helm.sh/helm/v4/cmd/helm"),
-    Binary("kuberay-operator", RAY_OPERATOR, KUBERAY, RAY_OPERATOR),
+    *(_operator(version) for version in (KUBERAY, *OLDER_KUBERAY)),
 )
 NODE: tuple[Binary, ...] = (
     *(_kubernetes(name) for name in ("kube-scheduler", "kubelet", "kube-proxy")),
@@ -107,9 +118,9 @@ def folder() -> Path:
     return Path(os.environ.get("KUBEBUILDER_ASSETS") or cache() / "bin")
 
 
-def custom_resources() -> Path:
-    """The folder of KubeRay's CustomResourceDefinitions, as YAML files."""
-    return cache() / "crd"
+def custom_resources(version: str = KUBERAY) -> Path:
+    """The folder of a KubeRay's CustomResourceDefinitions, as YAML files."""
+    return cache() / ("crd" if version == KUBERAY else f"crd-{version}")
 
 
 def missing(names: tuple[str, ...]) -> list[str]:
@@ -124,12 +135,17 @@ def build(which: str) -> None:
     with (cache() / "build.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = [binary for binary in SETS[which] if missing((binary.name,))]
-        go = _go() if wanted or not custom_resources().is_dir() else ""
+        undefined = [each for each in _operators() if not custom_resources(each).is_dir()]
+        go = _go() if wanted or undefined else ""
         for binary in wanted:
             print(f"building {binary.name} {binary.version}", flush=True)
             _build(go, binary)
-        if not custom_resources().is_dir():
-            _copy_custom_resources(go)
+        for version in undefined:
+            _copy_custom_resources(go, version)
+
+
+def _operators() -> list[str]:
+    return [binary.version for binary in API if binary.module == RAY_OPERATOR]
 
 
 def _go() -> str:
@@ -158,7 +174,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _build(go: str, binary: Binary) -> None:
     module = _module(binary)
-    marker = module / f"tools_{binary.name.replace('-', '_')}.go"
+    marker = module / f"tools_{re.sub(r'[^a-z0-9]', '_', binary.name)}.go"
     marker.write_text(f'//go:build tools\n\npackage tools\n\nimport _ "{binary.package}"\n')
     environment = os.environ | {"CGO_ENABLED": "0"}
     _run([go, "mod", "tidy"], cwd=module, environment=environment)
@@ -197,17 +213,17 @@ def _module(binary: Binary) -> Path:
     return module
 
 
-def _copy_custom_resources(go: str) -> None:
-    operator = next(binary for binary in API if binary.module == RAY_OPERATOR)
-    module = _module(operator)
+def _copy_custom_resources(go: str, version: str) -> None:
+    module = _module(_operator(version))
     command = [go, "list", "-m", "-f", "{{.Dir}}", RAY_OPERATOR]
     source = Path(_run(command, cwd=module).strip()) / "config/crd/bases"
-    part = custom_resources().with_name("crd.part")
+    target = custom_resources(version)
+    part = target.with_name(f"{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     for path in source.glob("*.yaml"):
         (part / path.name).write_bytes(path.read_bytes())
-    part.rename(custom_resources())
+    part.rename(target)
 
 
 def _run(
