@@ -69,6 +69,12 @@ class Processes:
             process.kill()
             process.wait()
 
+    def kill_all(self) -> None:
+        """End all at once, whatever they are doing."""
+        for name in list(self._running):
+            self.signal(name, signal.SIGKILL)
+            self._running.pop(name).wait()
+
     def end_all(self) -> None:
         """End the last one first."""
         for name in reversed(list(self._running)):

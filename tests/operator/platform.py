@@ -14,6 +14,7 @@ from tests.cluster.apiserver import ApiServer
 from tests.cluster.client import Client
 from tests.cluster.controllers import Controllers
 from tests.cluster.service_network import ServiceNetwork
+from tests.webhook.kube.real.objects import make_node
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "helm")
 
@@ -46,7 +47,7 @@ def missing(kuberay: str = build.KUBERAY) -> list[str]:
 def running_platform(
     *, kuberay: str = build.KUBERAY, gates: tuple[str, ...] = ()
 ) -> Iterator[Platform]:
-    """Start all; end all."""
+    """Start all; end all. The node runs nothing; its kubelet's version is what is asked for."""
     folder = Path(tempfile.mkdtemp(prefix="platform-"))  # a socket's path must be short
     network = ServiceNetwork.start(folder)
     try:
@@ -54,6 +55,7 @@ def running_platform(
         try:
             controllers = Controllers.start(server, folder, kuberay=kuberay, gates=gates)
             try:
+                make_node(server.admin(), "node", "v" + build.KUBERNETES)
                 yield Platform(folder, server, network, controllers)
             finally:
                 controllers.stop()

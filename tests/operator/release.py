@@ -114,7 +114,8 @@ class Release:
         """Start both programs; returns when the webhook is ready and the Service leads to it."""
         self._made += 1
         name = f"replica-{self._made}"
-        replica = Replica(name, *free_ports(3), folder=self.folder / name / "tls")
+        port, health_port, certs_port = free_ports(3)
+        replica = Replica(name, port, health_port, certs_port, self.folder / name / "tls")
         replica.folder.mkdir(parents=True)
         for file, content in self.settings().items():
             (replica.folder.parent / file).write_text(content)
@@ -174,7 +175,7 @@ class Release:
 
     def close(self) -> None:
         """End the programs, and uninstall."""
-        self._processes.end_all()
+        self._processes.kill_all()
         self.helm("uninstall", "history", "--ignore-not-found", "--wait=false")
 
     def _start_certs(self, replica: Replica, options: Sequence[str]) -> None:
