@@ -224,6 +224,10 @@ class Admission:
         decision = outcome.decision
         verdict = self._verdict(outcome, entry)
         audit = {"decision": verdict.value, "reason": decision.reason.value}
+        if decision.reason is Reason.ALREADY_INJECTED:
+            # The API server asks again when others changed the pod after us, and complains in
+            # its log about an annotation that is given twice.
+            audit = {"second": verdict.value}
         if verdict is Verdict.REFUSED:
             message = f"no collector can be added ({decision.reason.value}): {decision.message}"
             answer = reviews.refused(request.uid, message=message, audit=audit)

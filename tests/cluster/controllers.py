@@ -50,17 +50,14 @@ class Controllers:
         """Install KubeRay's kinds, and start all; returns when the operator is ready."""
         controllers = cls(server, folder)
         try:
-            controllers._start_kubernetes()
+            # First, as the garbage collector looks for new kinds every 30 s only.
             install_custom_resources(server.admin(), build.custom_resources(kuberay))
+            controllers._start_kubernetes()
             controllers._start_operator(kuberay, gates)
         except BaseException:
             controllers.stop()
             raise
         return controllers
-
-    def process_logs(self) -> list[Path]:
-        """Shown when a test fails."""
-        return sorted(self._folder.glob("*.log"))
 
     def stop(self) -> None:
         """End all."""

@@ -64,4 +64,4 @@ def space(platform: Platform, release: Release) -> Space:
 def unlabelled(platform: Platform, release: Release) -> Space:
     """A namespace that says nothing."""
     del release
-    return new_space(platform, labelled=False)
+    return new_space(platform, value="")

@@ -35,7 +35,7 @@ class Platform:
 
     def process_logs(self) -> list[Path]:
         """Shown when a test fails."""
-        return [*self.server.process_logs(), *self.controllers.process_logs()]
+        return sorted(self.folder.glob("*.log"))
 
 
 def missing(kuberay: str = build.KUBERAY) -> list[str]:

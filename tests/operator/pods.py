@@ -134,6 +134,11 @@ class Space:
         text = (MANIFESTS / f"{manifest}.yaml").read_text()
         return [self.make(_with(each, metadata)) for each in yaml.safe_load_all(text)]
 
+    def manifest(self, name: str) -> dict[str, Any]:
+        """The one object of a file in `manifests`."""
+        found: dict[str, Any] = yaml.safe_load((MANIFESTS / f"{name}.yaml").read_text())
+        return found
+
     def make(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Make one object."""
         made: dict[str, Any] = self.admin.post(self.at(body["kind"]), body)
@@ -182,11 +187,12 @@ class Space:
                 self.admin.patch(path, {"status": _running(pod, f"10.244.0.{number + 2}")})
 
 
-def new_space(platform: Platform, *, labelled: bool = True, **labels: str) -> Space:
-    """A namespace of its own; `labels` are of Pod Security, by their short names."""
-    wanted = {f"pod-security.kubernetes.io/{name}": value for name, value in labels.items()}
-    if labelled:
-        wanted[LABEL] = "enabled"
+def new_space(
+    platform: Platform, *, label: str = LABEL, value: str = "enabled", security: str = ""
+) -> Space:
+    """A namespace with this label, if there is a value, and this level of Pod Security."""
+    labels = {label: value, "pod-security.kubernetes.io/enforce": security}
+    wanted = {name: text for name, text in labels.items() if text}
     return Space(platform.admin, platform.server.namespace(labels=wanted, prefix="team"))
 
 

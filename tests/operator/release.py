@@ -93,13 +93,14 @@ class Release:
 
     def configuration(self) -> dict[str, Any]:
         """The webhook configuration, as it is now."""
-        found: dict[str, Any] = self.platform.admin.get(f"{HOOKS}/{self.configuration_name}")
+        found: dict[str, Any] = self.platform.admin.get(self.hooks_path)
         return found
 
     @property
-    def configuration_name(self) -> str:
-        """As `certs` is told it."""
-        return str(yaml.safe_load(self.settings()["certs.yaml"])["configurations"][0])
+    def hooks_path(self) -> str:
+        """Where the webhook configuration is, by the name that `certs` is told."""
+        (name,) = yaml.safe_load(self.settings()["certs.yaml"])["configurations"]
+        return f"{HOOKS}/{name}"
 
     def path(self, resource: str, name: str = "") -> str:
         """Where core objects of the namespace are."""
@@ -168,10 +169,10 @@ class Release:
             b64decode(hook["clientConfig"].get("caBundle", "")) == bundle for hook in hooks
         )
 
-    def metrics(self, replica: Replica) -> str:
-        """The webhook's metrics page."""
-        at = f"http://127.0.0.1:{replica.health_port}/metrics"
-        return urllib3.request("GET", at, retries=False, timeout=5.0).data.decode()
+    def reviews(self, replica: Replica) -> int:
+        """How many pods a replica's webhook was asked about."""
+        log = self._processes.log(f"{replica.name}-webhook")
+        return log.read_bytes().count(b'"message":"review"')
 
     def close(self) -> None:
         """End the programs, and uninstall."""

@@ -57,7 +57,7 @@ def test_the_autoscaler_container_is_as_kuberay_made_it(space: Space, version: s
     policies = {pod.spec["restartPolicy"] for pod in (head, worker)}
     assert policies == {"Never" if version == "v2" else "Always"}
     assert {pod.collector["restartPolicy"] for pod in (head, worker)} == {"Always"}
-    assert env(head.ray).get("RAY_enable_autoscaler_v2") == ("1" if version == "v2" else None)
+    assert env(head.ray).get("RAY_enable_autoscaler_v2") == ("true" if version == "v2" else None)
 
 
 def test_the_account_may_do_no_more(space: Space, platform: Platform) -> None:

@@ -54,8 +54,6 @@ def test_one_group_says_no(space: Space) -> None:
 def test_a_disabled_namespace_wins_over_a_cluster(platform: Platform, release: object) -> None:
     """An administrator's word: nothing in it can ask for a history."""
     del release
-    space = new_space(platform, labelled=False)
-    labels = {"metadata": {"labels": {LABEL: "disabled"}}}
-    platform.admin.patch(f"/api/v1/namespaces/{space.name}", labels)
+    space = new_space(platform, value="disabled")
     space.apply("cluster", annotations={ACK: "true"})
     assert not any(pod.is_injected for pod in space.pods(3))

@@ -23,7 +23,7 @@ def test_the_submitter_of_a_job_is_left_alone(space: Space) -> None:
     """A Job of Kubernetes with a sidecar would be no Job of ours; its account is its own."""
     space.apply("job-of-kubernetes")
     pods = space.ray_pods("head", "worker")
-    assert [owner(pod) for pod in pods] == [("RayJob", "by-job")] * 2
+    assert [owner(pod) for pod in pods] == [("rayjob", "by-job")] * 2
     space.run_pods()
     job = eventually("a submitter", lambda: space.get("Job", "by-job"))
     assert job["spec"]["template"]["spec"]["containers"][0]["name"] == "ray-job-submitter"
@@ -45,7 +45,7 @@ def test_jobs_without_a_submitter(space: Space, manifest: str, name: str) -> Non
     space.apply(manifest)
     pods = space.ray_pods("head", "worker")
     assert [pod.is_injected for pod in pods] == [True] * 2
-    assert [owner(pod) for pod in pods] == [("RayJob", name)] * 2
+    assert [owner(pod) for pod in pods] == [("rayjob", name)] * 2
     assert space.all("Job") == []
 
 
@@ -60,7 +60,7 @@ def test_a_submitter_in_the_heads_pod(space: Space) -> None:
     assert head.collector["restartPolicy"] == "Always"
     assert head.container_names == [COLLECTOR, "ray-head", "ray-job-submitter"]
     assert COLLECTOR not in [each["name"] for each in head.spec["containers"]]
-    assert owner(head) == owner(worker) == ("RayJob", "by-sidecar")
+    assert owner(head) == owner(worker) == ("rayjob", "by-sidecar")
 
 
 def test_the_annotation_of_a_job_reaches_its_pods(unlabelled: Space) -> None:
@@ -86,7 +86,7 @@ def test_a_service(space: Space) -> None:
     """Its pods are of a RayCluster that it owns; KubeRay goes on with the same cluster."""
     space.apply("service", annotations={LABEL: "true"})
     head, worker = space.ray_pods("head", "worker")
-    assert owner(head) == owner(worker) == ("RayService", "fruit")
+    assert owner(head) == owner(worker) == ("rayservice", "fruit")
     space.run_pods()
     space.admin.patch(space.at("RayService", "fruit"), {"metadata": {"labels": {"again": "1"}}})
     pods = space.ray_pods("head", "worker")
@@ -101,7 +101,7 @@ def test_a_cron_job(space: Space, unlabelled: Space) -> None:
         one.name: eventually("a run", lambda one=one: one.all("Pod")) for one in (space, unlabelled)
     }
     head = Pod(pods[space.name][0])
-    assert owner(head)[0] == "RayJob"
+    assert owner(head)[0] == "rayjob"
     assert owner(head)[1].startswith("nightly-")
     assert not Pod(pods[unlabelled.name][0]).is_injected
     for one in (space, unlabelled):

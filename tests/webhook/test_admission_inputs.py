@@ -192,5 +192,5 @@ def test_a_second_pass_changes_and_tells_nothing() -> None:
     again = rig.ask(jsonpatch.apply_patch(made, first["operations"]))
     assert again["operations"] == []
     assert "patchType" not in again
-    assert again["auditAnnotations"] == {"decision": "untouched", "reason": "already_injected"}
+    assert again["auditAnnotations"] == {"second": "untouched"}
     assert rig.events.told == []
