@@ -11,6 +11,7 @@ import contextlib
 import csv
 import secrets
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -160,8 +161,10 @@ class ApiServer:
         path = self.kubeconfig(name=f"{namespace}-{name}", token=token)
         return Account(namespace, name, path, self._client(token))
 
-    def restart(self, *, down_s: float = 0.0) -> None:
+    def restart(self, *, down_s: float = 0.0, abruptly: bool = False) -> None:
         """End the API server, leave it down for a while, and start it on the same port."""
+        if abruptly:
+            self._processes.signal("kube-apiserver", signal.SIGKILL)
         self._processes.end("kube-apiserver")
         time.sleep(down_s)
         self._start_server()

@@ -133,7 +133,8 @@ class Release:
             f"--listen-health-port={replica.health_port}",
             f"--tls-cert-file={replica.folder}/tls.crt",
             f"--tls-key-file={replica.folder}/tls.key",
-            "--tls-reload-every-seconds=0.2",
+            # Endpoints change at once here, and a mounted file as soon as it is written.
+            *("--listen-drain-seconds=1", "--tls-reload-every-seconds=0.2"),
             f"--kubernetes-kubeconfig={self._kubeconfig()}",
         )
         eventually("the webhook is ready", lambda: is_ready(replica.health_port))
@@ -174,9 +175,16 @@ class Release:
         log = self._processes.log(f"{replica.name}-webhook")
         return log.read_bytes().count(b'"message":"review"')
 
+    def stop(self) -> None:
+        """As Kubernetes ends the Deployment's pods."""
+        self.replicas.clear()
+        self._lead()
+        self._processes.end_all()
+
     def close(self) -> None:
-        """End the programs, and uninstall."""
+        """End the programs at once, and uninstall."""
         self._processes.kill_all()
+        self._account = ""
         self.helm("uninstall", "history", "--ignore-not-found", "--wait=false")
 
     def _start_certs(self, replica: Replica, options: Sequence[str]) -> None:

@@ -92,11 +92,10 @@ def test_a_dry_run_makes_nothing(unlabelled: Space) -> None:
 
 
 def _notes(space: Space) -> list[tuple[str, str]]:
-    ours = "ray-history-server-webhook"
     return [
         (event["reason"], event["regarding"]["name"])
         for event in space.all("Event")
-        if ours in event.get("reportingController", "") and "series" not in event
+        if event.get("reportingController") == "rayhistory.io/webhook"
     ]
 
 

@@ -83,9 +83,8 @@ def test_the_api_server_restarts(platform: Platform, space: Space) -> None:
     """Webhook, operator and certificates find it again."""
     space.apply("cluster", name="before")
     space.pods(3)
-    platform.server.restart(down_s=1.0)
-    space.apply("cluster", name="after", annotations={"rayhistory.io/cpu-request": "60m"})
+    platform.server.restart(down_s=1.0, abruptly=True)
+    space.apply("cluster", name="after", annotations={"rayhistory.io/grace-period-seconds": "240"})
     pods = space.pods(3, cluster="after")
     # The annotation is the RayCluster's: it was looked up after the restart.
-    requests = {pod.collector["resources"]["requests"]["cpu"] for pod in pods}
-    assert requests == {"60m"}
+    assert {pod.spec["terminationGracePeriodSeconds"] for pod in pods} == {240}

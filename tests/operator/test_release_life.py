@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 import yaml
 
@@ -27,25 +29,26 @@ def test_an_upgrade_changes_new_pods_only_and_a_rollback_brings_the_old(
     platform: Platform, install: Install
 ) -> None:
     """Running pods keep what they have; the CA outlives both."""
-    release = install("images.collector.tag=1")
+    release = install("images.collector.repository=old")
     authority = release.secret()["ca.crt"]
     space = new_space(platform, label=release.label)
+    old, new = (f"{name}:{version('ray-history-server')}" for name in ("old", "new"))
 
     def image(name: str) -> str:
         space.apply("restricted", name=name)
         (pod,) = space.pods(1, cluster=name)
         return str(pod.collector["image"])
 
-    assert image("before") == "ray-history-collector:1"
-    release.apply("images.collector.tag=2")
+    assert image("before") == old
+    release.apply("images.collector.repository=new")
     assert release.is_trusted()
     restart(release)
-    assert image("upgraded") == "ray-history-collector:2"
+    assert image("upgraded") == new
     release.helm("rollback", "history", "1", "--wait=false")
     restart(release)
-    assert image("rolled-back") == "ray-history-collector:1"
-    (old,) = space.pods(1, cluster="before")
-    assert old.collector["image"] == "ray-history-collector:1"
+    assert image("rolled-back") == old
+    (kept,) = space.pods(1, cluster="before")
+    assert kept.collector["image"] == old
     assert release.secret()["ca.crt"] == authority
 
 
@@ -82,6 +85,7 @@ def test_an_installation_again_goes_on_with_its_authority(
     """The Secret is kept at an uninstall, and taken over."""
     release = install()
     authority = release.secret()["ca.crt"]
+    release.stop()
     release.close()
     with pytest.raises(RefusedError):
         release.settings()
