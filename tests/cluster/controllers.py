@@ -86,13 +86,24 @@ class Controllers:
         self._processes.start(
             name,
             str(build.folder() / name),
-            f"-kubeconfig={self._server.kubeconfig()}",
+            f"-kubeconfig={self._operator_account()}",
             "-enable-leader-election=false",
             "-use-kubernetes-proxy",
             f"-metrics-addr=127.0.0.1:{metrics}",
             f"-health-probe-bind-address=127.0.0.1:{health}",
             *(f"-feature-gates={gate}=true" for gate in gates),
         )
+        self._await_operator(name, health)
+
+    def _operator_account(self) -> Path:
+        """As in a cluster it is a ServiceAccount, by which policies tell it from a user."""
+        namespace = self._server.namespace(prefix="kuberay")
+        everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+        rules = [everything]
+        account = self._server.account("kuberay-operator", namespace=namespace, cluster_rules=rules)
+        return account.kubeconfig
+
+    def _await_operator(self, name: str, health: int) -> None:
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline and not self._processes.has_ended(name):
             with suppress(urllib3.exceptions.HTTPError):
@@ -107,7 +118,7 @@ def install_custom_resources(admin: Client, folder: Path) -> None:
     """Make the kinds of KubeRay, and wait until they are served."""
     names = []
     for path in sorted(folder.glob("*.yaml")):
-        definition = yaml.load(path.read_text(), yaml.CSafeLoader)  # noqa: S506  # 15 s faster
+        definition = yaml.load(path.read_text(), yaml.CSafeLoader)  # 15 s faster
         admin.post(CRDS, definition)
         names.append(definition["spec"]["names"]["plural"])
     deadline = time.monotonic() + START_S

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.cluster.client import RefusedError
 from tests.operator.pods import Pod, Space
+from tests.operator.waiting import eventually
 
 CLIENTS = 3
 
@@ -34,6 +35,11 @@ class Load:
             self.injected += 1
         else:
             self.faults.append("without a collector")
+
+    def await_more(self, count: int) -> None:
+        """Wait for so many more pods."""
+        wanted = self.injected + count
+        eventually(f"{count} more pods", lambda: self.injected >= wanted)
 
     def _body(self) -> dict[str, Any]:
         labels = {"ray.io/cluster": self.cluster, "ray.io/node-type": "worker"}

@@ -175,6 +175,10 @@ class Space:
         eventually(f"{count} pods {wanted} in {self.name}", lambda: len(found()) == count)
         return found()
 
+    def some_pod(self) -> Pod:
+        """Wait for a pod; the first there is."""
+        return Pod(eventually(f"a pod in {self.name}", lambda: self.all("Pod"))[0])
+
     def ray_pods(self, *types: str) -> list[Pod]:
         """Wait for the pods of one RayCluster: one of each type, in this order."""
         return [pod for kind in types for pod in self.pods(1, node_type=kind)]

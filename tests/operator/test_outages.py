@@ -62,8 +62,7 @@ def test_replicas_are_exchanged_under_load(platform: Platform, install: Install)
         for replica in (first, second):
             release.stop_webhook(replica)
             release.start_webhook(replica)
-        before = load.injected
-        eventually("more pods", lambda: load.injected > before + 50)
+        load.await_more(50)
     assert load.faults == []
     both = [release.reviews(replica) for replica in (first, second)]
     assert min(both) > 0

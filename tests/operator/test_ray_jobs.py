@@ -97,12 +97,10 @@ def test_a_cron_job(space: Space, unlabelled: Space) -> None:
     """Each run is a RayJob. Its annotation reaches nothing, so the namespace's label is needed."""
     for one in (space, unlabelled):
         one.apply("cronjob", annotations={ACK: "true"})
-    pods = {
-        one.name: eventually("a run", lambda one=one: one.all("Pod")) for one in (space, unlabelled)
-    }
-    head = Pod(pods[space.name][0])
+    runs = [one.some_pod() for one in (space, unlabelled)]
+    assert [pod.is_injected for pod in runs] == [True, False]
+    head = runs[0]
     assert owner(head)[0] == "rayjob"
     assert owner(head)[1].startswith("nightly-")
-    assert not Pod(pods[unlabelled.name][0]).is_injected
     for one in (space, unlabelled):
         one.admin.delete(one.at("RayCronJob", "nightly"))

@@ -32,9 +32,8 @@ def test_leaf_and_authority_are_rotated_under_load(platform: Platform, install: 
         for _ in range(3):
             leaf = release.secret()["tls.crt"]
             release.certs(replica, "rotate")
-            eventually("a new leaf", lambda leaf=leaf: release.secret()["tls.crt"] != leaf)
-            seen = load.injected
-            eventually("more pods", lambda seen=seen: load.injected > seen + 20)
+            assert release.secret()["tls.crt"] != leaf
+            load.await_more(20)
         release.certs(replica, "rotate", "--ca")
         eventually("the new CA beside the old", lambda: release.secret()["ca.crt"] != authority)
         eventually(
@@ -42,7 +41,6 @@ def test_leaf_and_authority_are_rotated_under_load(platform: Platform, install: 
             lambda: authority not in release.secret()["ca.crt"] and release.is_trusted(),
             within_s=120,
         )
-        seen = load.injected
-        eventually("more pods", lambda: load.injected > seen + 50)
+        load.await_more(50)
     assert load.faults == []
     assert load.injected > 200

@@ -14,7 +14,11 @@ from tests.operator.release import Release
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test with every operator of its module."""
-    operators = getattr(metafunc.module, "OPERATORS", OLDER_KUBERAY)
+    operators = [
+        # One process of a parallel run starts it, not all.
+        pytest.param(version, marks=pytest.mark.xdist_group(f"kuberay-{version}"))
+        for version in getattr(metafunc.module, "OPERATORS", OLDER_KUBERAY)
+    ]
     metafunc.parametrize("platform", operators, indirect=True, scope="session")
 
 
