@@ -45,7 +45,7 @@ test: $(VENV)/.dev  ## Run the whole test suite
 bench: $(VENV)/.dev  ## Run the benchmarks; figures go to build/bench.json
 	$(BIN)/python -m tests.bench $(BENCH)
 
-kubernetes: $(VENV)/.dev  ## Build the Kubernetes that tests start, once into a cache (12 minutes)
+kubernetes: $(VENV)/.dev  ## Build the Kubernetes that tests start, once into a cache (16 minutes)
 	$(BIN)/python -m tests.cluster.build api
 
 test-api: kubernetes  ## Run the tests with a real Kubernetes API server only

@@ -24,12 +24,14 @@ from webhook.facts import (
     LookupFailedError,
     Lookups,
     NamespaceFacts,
+    Needed,
     Pod,
     PodFacts,
 )
 from webhook.metrics import Verdict, WebhookMetrics
 from webhook.patches import Patched, PatchRefusedError, patched
 from webhook.pod_cluster import cluster_of, node_type_of, pod_name
+from webhook.pod_parts import part, text
 from webhook.reviews import ReviewRequest
 from webhook.settings import FailureMode, Settings
 
@@ -38,6 +40,8 @@ _log = logging.getLogger("webhook.admission")
 FAULTS = frozenset(
     {
         Reason.LOOKUP_FAILED,
+        Reason.CLAIM_MISSING,
+        Reason.ACCOUNT_MISSING,
         Reason.TOO_LARGE,
         Reason.SELF_CHECK_FAILED,
         Reason.INTERNAL_ERROR,
@@ -175,6 +179,8 @@ class Admission:
             dry_run=bool(request.dry_run),
         )
         _in_time()
+        self._check_needs(request.namespace, account)
+        _in_time()
         native = self._lookups.native_sidecars()
         facts = PodFacts(
             namespace=request.namespace,
@@ -189,6 +195,23 @@ class Admission:
         if account.warning:
             warnings = (*warnings, account.warning)
         return _Outcome(decision, cluster, patch, warnings)
+
+    def _check_needs(self, namespace: str, account: AccountChoice) -> None:
+        """A pod that names what is not there never starts: better without a history."""
+        if account.name and not account.make:
+            self._check(Needed.ACCOUNT, Reason.ACCOUNT_MISSING, namespace, account.name)
+        for volume in self._settings.collector.volumes:
+            name = text(part(volume, "persistentVolumeClaim"), "claimName")
+            if name:
+                self._check(Needed.CLAIM, Reason.CLAIM_MISSING, namespace, name)
+
+    def _check(self, needed: Needed, reason: Reason, namespace: str, name: str) -> None:
+        if not self._lookups.exists(needed, namespace=namespace, name=name):
+            raise PatchRefusedError(
+                reason,
+                f"the namespace has none of the {needed.value} that is called {name}: make it, "
+                "then new pods keep their history",
+            )
 
     def _make(self, account: AccountChoice, pod: Pod, cluster: ClusterFacts) -> None:
         if not account.make:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 Pod = Mapping[str, Any]
@@ -47,6 +48,15 @@ class PodFacts:
     """The account to run under; empty leaves the pod's own."""
 
 
+class Needed(StrEnum):
+    """What must be in a pod's namespace before the pod names it; plurals of the core API."""
+
+    CLAIM = "persistentvolumeclaims"
+    """Without it no node takes the pod."""
+    ACCOUNT = "serviceaccounts"
+    """Without it the API server refuses the pod."""
+
+
 class LookupFailedError(Exception):
     """The API server did not tell in time. The pod is admitted unpatched."""
 
@@ -63,6 +73,9 @@ class Lookups(Protocol):
 
     def namespace(self, name: str) -> NamespaceFacts | None:
         """The namespace, or None. Raises `LookupFailedError`."""
+
+    def exists(self, needed: Needed, *, namespace: str, name: str) -> bool:
+        """Whether this object is there. Raises `LookupFailedError`."""
 
     def native_sidecars(self) -> bool:
         """Whether server and every schedulable node can run native sidecars; False in doubt."""

@@ -134,6 +134,13 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
+{{/* Name of the claim that Ray pods need in their own namespaces; empty where they need none. */}}
+{{- define "rh.storage.claim" -}}
+{{- if and (eq .Values.storage.backend "local") (not .Values.storage.local.volume) -}}
+{{- .Values.storage.local.claimName -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "rh.storage.mounts" -}}
 {{- if eq .Values.storage.backend "local" }}
 - name: ray-history-storage

@@ -186,6 +186,9 @@ def test_rights_for_accounts_only_where_accounts_are_made() -> None:
     fixed = resources({"collector": {"serviceAccount": {"mode": "preserve"}, "mode": "native"}})
     assert not accounts & fixed
     assert "nodes" not in fixed
+    assert "persistentvolumeclaims" in fixed
+    volume = {"storage": {"local": {"volume": {"nfs": {"server": "nfs", "path": "/"}}}}}
+    assert "persistentvolumeclaims" not in resources(volume)
     no_report = resources({"webhook": {"reportEverySeconds": 0}})
     assert "pods" not in no_report
     assert "*" not in {*resources({}), *fixed}

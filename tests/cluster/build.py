@@ -1,9 +1,9 @@
 """Builds what a Kubernetes of the tests needs, from Go modules, once into a cache folder.
 
 `python -m tests.cluster.build api` makes etcd, the API server, the controllers, kubectl, helm
-and the KubeRay operator; `node` makes the scheduler, kubelet, proxy and DNS besides, for real
+and three KubeRay operators; `node` makes the scheduler, kubelet, proxy and DNS besides, for real
 pods. No image registry and no download page is asked, only a Go module proxy. Nothing is built
-again that is there. Cold, on two cores: about 12 minutes for `api`, 15 for `node`.
+again that is there. Cold, on two cores: about 16 minutes for `api`, 19 for `node`.
 
 The folder is `$KUBEBUILDER_ASSETS` when that is set (the convention of envtest), else
 `ray-history-cluster/bin` in the user's cache folder.

@@ -24,6 +24,7 @@ KUBERNETES_CONTROLLERS = (
     "serviceaccount-controller",
     "garbage-collector-controller",
     "resourcequota-controller",
+    "persistentvolumeclaim-protection-controller",
     "validatingadmissionpolicy-status-controller",
 )
 """What acts on objects that a test looks at; none that looks after nodes."""

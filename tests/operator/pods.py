@@ -18,6 +18,12 @@ from tests.operator.waiting import eventually
 MANIFESTS = Path(__file__).parent / "manifests"
 COLLECTOR = "rayhs-collector"
 STATUS = "rayhistory.io/status"
+CLAIM = "ray-history"
+"""Of the chart's defaults: Ray pods in namespaces without it have no collector."""
+_CLAIM_SPEC = {
+    "accessModes": ["ReadWriteMany"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
 PLURALS = {
     "RayCluster": "/apis/ray.io/v1/namespaces/{}/rayclusters",
     "RayJob": "/apis/ray.io/v1/namespaces/{}/rayjobs",
@@ -32,6 +38,7 @@ PLURALS = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "ResourceQuota": "/api/v1/namespaces/{}/resourcequotas",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
 }
 
@@ -148,6 +155,11 @@ class Space:
         """Where objects of a kind are."""
         return f"{PLURALS[kind].format(self.name)}/{name}".rstrip("/")
 
+    def make_claim(self) -> None:
+        """The storage's claim, as an administrator makes it in a user's namespace."""
+        kind = "PersistentVolumeClaim"
+        self.make({"kind": kind, "metadata": {"name": CLAIM}, "spec": _CLAIM_SPEC})
+
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """One object."""
         found: dict[str, Any] = self.admin.get(self.at(kind, name))
@@ -197,7 +209,9 @@ def new_space(
     """A namespace with this label, if there is a value, and this level of Pod Security."""
     labels = {label: value, "pod-security.kubernetes.io/enforce": security}
     wanted = {name: text for name, text in labels.items() if text}
-    return Space(platform.admin, platform.server.namespace(labels=wanted, prefix="team"))
+    space = Space(platform.admin, platform.server.namespace(labels=wanted, prefix="team"))
+    space.make_claim()
+    return space
 
 
 def _with(body: dict[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:

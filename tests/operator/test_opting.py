@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.operator.platform import Platform
-from tests.operator.pods import Space, new_space
+from tests.operator.pods import CLAIM, Space, new_space
 from tests.operator.release import LABEL
+from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 
@@ -36,6 +37,21 @@ def test_a_cluster_says_no(space: Space, name: str) -> None:
     """Its annotation is stronger than the namespace's label."""
     space.apply("cluster", annotations={name: "false"})
     assert not any(pod.is_injected for pod in space.pods(3))
+
+
+def test_a_namespace_without_the_storages_claim(space: Space) -> None:
+    """Its pods would never start; the owner is told, and later clusters keep their history."""
+    space.admin.delete(space.at("PersistentVolumeClaim", CLAIM))
+    space.apply("cluster", name="early")
+    assert not any(pod.is_injected for pod in space.pods(3))
+
+    def told() -> list[str]:
+        return [each["note"] for each in space.all("Event") if each["reason"] == "ClaimMissing"]
+
+    assert CLAIM in eventually("an Event", told)[0]
+    space.make_claim()
+    space.apply("cluster", name="late")
+    assert all(pod.is_injected for pod in space.pods(3, cluster="late"))
 
 
 def test_one_group_says_no(space: Space) -> None:

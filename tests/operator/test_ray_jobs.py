@@ -61,6 +61,9 @@ def test_a_submitter_in_the_heads_pod(space: Space) -> None:
     assert head.container_names == [COLLECTOR, "ray-head", "ray-job-submitter"]
     assert COLLECTOR not in [each["name"] for each in head.spec["containers"]]
     assert owner(head) == owner(worker) == ("rayjob", "by-sidecar")
+    told = env(head.container("ray-job-submitter"))
+    name = "RAY_enable_core_worker_ray_event_to_aggregator"
+    assert told[name] == env(head.ray)[name] == "true"
 
 
 def test_the_annotation_of_a_job_reaches_its_pods(unlabelled: Space) -> None:

@@ -14,14 +14,18 @@ pytestmark = pytest.mark.kube
 
 
 def test_a_fixed_account(platform: Platform, install: Install) -> None:
-    """One that cloud roles know by its name; it must be there, as for any pod."""
+    """One that cloud roles know by its name; pods of namespaces without it are left alone."""
     release = install(
         "collector.serviceAccount.mode=fixed", "collector.serviceAccount.name=ray-history"
     )
     space = new_space(platform, label=release.label)
+    space.apply("cluster", name="early")
+    assert {pod.spec["serviceAccountName"] for pod in space.pods(3)} == {"default"}
     space.make({"kind": "ServiceAccount", "metadata": {"name": "ray-history"}})
-    space.apply("cluster")
-    assert {pod.spec["serviceAccountName"] for pod in space.pods(3)} == {"ray-history"}
+    space.apply("cluster", name="late")
+    pods = space.pods(3, cluster="late")
+    assert {pod.spec["serviceAccountName"] for pod in pods} == {"ray-history"}
+    assert all(pod.is_injected for pod in pods)
 
 
 def test_accounts_are_left_alone(platform: Platform, install: Install) -> None:

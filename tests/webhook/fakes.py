@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from tests.webhook.review_kit import CLUSTER, CLUSTER_UID, NAMESPACE
-from webhook.facts import ClusterFacts, LookupFailedError, NamespaceFacts
+from webhook.facts import ClusterFacts, LookupFailedError, NamespaceFacts, Needed
 
 
 def the_cluster(**annotations: str) -> ClusterFacts:
@@ -25,6 +25,7 @@ class FakeLookups:
 
     clusters: list[ClusterFacts] = field(default_factory=lambda: [the_cluster()])
     namespaces: dict[str, NamespaceFacts] = field(default_factory=dict)
+    absent: set[tuple[Needed, str, str]] = field(default_factory=set)
     native: bool = True
     fails: bool = False
     namespaces_fail: bool = False
@@ -42,6 +43,10 @@ class FakeLookups:
         if self.namespaces_fail:
             raise LookupFailedError("namespaces are not known")
         return self.namespaces.get(name)
+
+    def exists(self, needed: Needed, *, namespace: str, name: str) -> bool:
+        self._ask(f"{needed.value} {namespace}/{name}")
+        return (needed, namespace, name) not in self.absent
 
     def native_sidecars(self) -> bool:
         self._ask("native_sidecars")

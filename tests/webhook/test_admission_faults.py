@@ -14,6 +14,7 @@ from tests.webhook.admission_rig import Rig, settings
 from webhook import admission as module
 from webhook.admission import Entry
 from webhook.decisions import Reason
+from webhook.facts import Needed
 from webhook.patches import PatchRefusedError
 
 REFUSING = {"scope": {"onError": "refuse"}}
@@ -184,3 +185,42 @@ def test_the_log_line_has_names_and_numbers_only(caplog: pytest.LogCaptureFixtur
         "worker",
     )
     assert "hush" not in json.dumps({k: str(v) for k, v in fields.items()})
+
+
+CLAIM = {"name": "history", "persistentVolumeClaim": {"claimName": "ray-history"}}
+NEEDS: list[tuple[dict[str, Any], Needed, Reason]] = [
+    ({"collector": {"volumes": [CLAIM]}}, Needed.CLAIM, Reason.CLAIM_MISSING),
+    (
+        {"serviceAccount": {"mode": "fixed", "name": "ray-history"}},
+        Needed.ACCOUNT,
+        Reason.ACCOUNT_MISSING,
+    ),
+]
+
+
+@pytest.mark.parametrize(("tables", "needed", "reason"), NEEDS)
+def test_a_pod_never_names_what_is_not_there(
+    tables: dict[str, Any], needed: Needed, reason: Reason
+) -> None:
+    """It would never start. Once it is there, pods get their collector."""
+    rig = Rig(settings=settings(**tables))
+    rig.lookups.absent.add((needed, review_kit.NAMESPACE, "ray-history"))
+    response = rig.ask()
+    assert (response["allowed"], response["operations"]) == (True, [])
+    assert f"{needed.value} that is called ray-history" in response["warnings"][0]
+    assert rig.events.told == [("nightly", reason.value, "Warning")]
+    assert rig.accounts.made == []
+    rig.lookups.absent.clear()
+    assert rig.ask()["operations"]
+
+
+@pytest.mark.parametrize(("tables", "needed", "reason"), NEEDS)
+def test_a_pod_waits_for_what_it_needs_where_that_is_wanted(
+    tables: dict[str, Any], needed: Needed, reason: Reason
+) -> None:
+    """As for the webhook itself: no pod of a labelled namespace goes without a history."""
+    rig = Rig(settings=settings(**tables, **REFUSING))
+    rig.lookups.absent.add((needed, review_kit.NAMESPACE, "ray-history"))
+    response = rig.ask()
+    assert response["allowed"] is False
+    assert reason.value in response["status"]["message"]

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from webhook.facts import ClusterFacts, LookupFailedError, NamespaceFacts
+from webhook.facts import ClusterFacts, LookupFailedError, NamespaceFacts, Needed
 from webhook.kube import clusters, namespaces
 from webhook.kube.client import Api, Bounds, KubeError, RefusedError
 from webhook.kube.clusters import ClusterCopy
@@ -56,6 +56,7 @@ class KubeLookups:
         self._bounds = bounds
         self._recent_clusters: _Recent[ClusterFacts] = _Recent(clock)
         self._recent_namespaces: _Recent[NamespaceFacts] = _Recent(clock)
+        self._recent_needed: _Recent[bool] = _Recent(clock)
         self._flights: Flights[str, ObjectMeta | None] = Flights()
 
     def cluster(self, *, namespace: str, name: str, uid: str) -> ClusterFacts | None:
@@ -98,6 +99,23 @@ class KubeLookups:
         found = self._namespaces.facts(meta)
         self._recent_namespaces.put(path, found)
         return found
+
+    def exists(self, needed: Needed, *, namespace: str, name: str) -> bool:
+        """Whether it is there, and not about to go. Raises `LookupFailedError`.
+
+        One object of few namespaces, and there it stays: it is asked for, not watched.
+        """
+        if not (_NAME.fullmatch(namespace) and _NAME.fullmatch(name)):
+            return False
+        path = f"/api/v1/namespaces/{namespace}/{needed.value}/{name}"
+        if self._recent_needed.get(path):
+            self._metrics.looked_up(needed.value, Source.RECENT)
+            return True
+        meta = self._live(needed.value, path, is_meant=lambda _: True)
+        is_there = meta is not None and meta.deletion_timestamp is None
+        if is_there:
+            self._recent_needed.put(path, True)
+        return is_there
 
     def native_sidecars(self) -> bool:
         """Whether server and every schedulable node can run native sidecars; False in doubt."""

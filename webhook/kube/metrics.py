@@ -62,7 +62,7 @@ class KubeMetrics:
         self._shown: frozenset[tuple[str, str]] = frozenset()
         self._lookups = self._counter(
             "lookups",
-            "Look-ups of RayClusters and namespaces, by where the answer came from.",
+            "Look-ups of what a review needs to know, by where the answer came from.",
             "resource",
             "source",
         )

@@ -8,7 +8,12 @@ Rule = dict[str, Any]
 
 
 def rights(
-    *, detects_sidecars: bool, makes_accounts: bool, reports: bool, autoscaler_role: str = ""
+    *,
+    detects_sidecars: bool,
+    makes_accounts: bool,
+    reports: bool,
+    asks_for_claims: bool = False,
+    autoscaler_role: str = "",
 ) -> list[Rule]:
     """The rules of the ClusterRole."""
     rules = [
@@ -24,6 +29,8 @@ def rights(
         group = "rbac.authorization.k8s.io"
         rules.append(_rule(group, "rolebindings", "get", "create"))
         rules.append({**_rule(group, "clusterroles", "bind"), "resourceNames": [autoscaler_role]})
+    if asks_for_claims:
+        rules.append(_rule("", "persistentvolumeclaims", "get"))
     if reports:
         rules.append(_rule("", "pods", "list"))
     return rules

@@ -10,7 +10,7 @@ import pytest
 
 from tests.webhook.kube.api_double import Answer, ApiDouble, Asked, hangs, refusal
 from tests.webhook.kube.conftest import Sample
-from webhook.facts import LookupFailedError
+from webhook.facts import LookupFailedError, Needed
 from webhook.kube import clusters, namespaces
 from webhook.kube.client import Api, Bounds
 from webhook.kube.clusters import ClusterCopy, of_use
@@ -343,3 +343,29 @@ def test_which_annotations_are_kept() -> None:
 def test_paths_cannot_be_left() -> None:
     """A slash in a name is part of the name."""
     assert clusters.path_of("a/b", "..x/y").endswith("/namespaces/a%2Fb/rayclusters/..x%2Fy")
+
+
+CLAIM = "/api/v1/namespaces/ns/persistentvolumeclaims/history"
+
+
+def test_a_claim_is_asked_for_until_it_is_there(
+    double: ApiDouble, lookups: KubeLookups, clock: Clock, sample: Sample
+) -> None:
+    """That there is none is not kept; that there is one, for seconds."""
+    assert not lookups.exists(Needed.CLAIM, namespace="ns", name="history")
+    has(double, CLAIM)
+    for _ in range(3):
+        assert lookups.exists(Needed.CLAIM, namespace="ns", name="history")
+    assert len(double.asked) == 2
+    assert sample("lookups_total", resource="persistentvolumeclaims", source="recent") == 2
+    clock.now_s += 11
+    assert lookups.exists(Needed.CLAIM, namespace="ns", name="history")
+    assert len(double.asked) == 3
+
+
+def test_a_claim_that_is_about_to_go_is_none(double: ApiDouble, lookups: KubeLookups) -> None:
+    """Kubernetes starts no pod with it any more."""
+    has(double, CLAIM, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert not lookups.exists(Needed.CLAIM, namespace="ns", name="history")
+    assert not lookups.exists(Needed.CLAIM, namespace="ns", name="../history")
+    assert [asked.path for asked in double.asked] == [CLAIM]

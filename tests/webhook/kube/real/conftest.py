@@ -29,7 +29,11 @@ from webhook.settings import Kubernetes, ServiceAccount, Settings
 Start = Callable[..., KubeParts]
 
 ALL_RIGHTS = rights(
-    detects_sidecars=True, makes_accounts=True, reports=True, autoscaler_role=AUTOSCALER_ROLE
+    detects_sidecars=True,
+    makes_accounts=True,
+    reports=True,
+    asks_for_claims=True,
+    autoscaler_role=AUTOSCALER_ROLE,
 )
 
 

@@ -11,7 +11,7 @@ from tests.cluster.client import Client
 from tests.webhook.kube.conftest import Sample, Wait
 from tests.webhook.kube.real.conftest import ALL_RIGHTS, Start
 from tests.webhook.kube.real.objects import ACCOUNT, make_cluster, make_pod
-from webhook.facts import LookupFailedError
+from webhook.facts import LookupFailedError, Needed
 from webhook.kube.client import Api
 
 pytestmark = pytest.mark.kube
@@ -65,6 +65,8 @@ def test_the_rights_suffice_and_none_is_for_nothing(
     assert parts.lookups.native_sidecars()
     parts.lookups.cluster(namespace=namespace, name="absent", uid="")
     assert parts.lookups.namespace("absent") is None
+    assert not parts.lookups.exists(Needed.CLAIM, namespace=namespace, name="absent")
+    assert parts.lookups.exists(Needed.ACCOUNT, namespace=namespace, name="default")
     parts.accounts.ensure(name=ACCOUNT, cluster=cluster, pull_secrets=(), autoscaler=True)
 
     def is_repeated() -> float:
