@@ -39,9 +39,13 @@ def install(platform: Platform, tmp_path: Path) -> Iterator[Install]:
     """A release of the test's own, for namespaces with a label of its own."""
     made: list[Release] = []
 
-    def begin(*values: str, replicas: int = 1, certs: tuple[str, ...] = ()) -> Release:
+    def begin(
+        *values: str, label: str = "", replicas: int = 1, certs: tuple[str, ...] = ()
+    ) -> Release:
         namespace = platform.server.namespace(prefix="history")
-        release = Release(platform, tmp_path, namespace, f"{namespace}.test/inject")
+        folder = tmp_path / namespace
+        folder.mkdir()
+        release = Release(platform, folder, namespace, label or f"{namespace}.test/inject")
         made.append(release)
         release.apply(*values)
         for _ in range(replicas):

@@ -61,6 +61,12 @@ class Pod:
         return labels
 
     @property
+    def owner_uid(self) -> str:
+        """Of its controller."""
+        owners = self.object["metadata"].get("ownerReferences", [])
+        return str(next((owner["uid"] for owner in owners), ""))
+
+    @property
     def spec(self) -> dict[str, Any]:
         """Its spec."""
         spec: dict[str, Any] = self.object["spec"]
@@ -185,6 +191,15 @@ class Space:
             return [pod for pod in pods if wanted.items() <= pod.labels.items()]
 
         eventually(f"{count} pods {wanted} in {self.name}", lambda: len(found()) == count)
+        return found()
+
+    def pods_of(self, uid: str, count: int) -> list[Pod]:
+        """Wait for just so many pods of the RayCluster with this uid."""
+
+        def found() -> list[Pod]:
+            return [pod for pod in map(Pod, self.all("Pod")) if pod.owner_uid == uid]
+
+        eventually(f"{count} pods of {uid}", lambda: len(found()) == count)
         return found()
 
     def some_pod(self) -> Pod:
