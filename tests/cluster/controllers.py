@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import urllib3
@@ -59,6 +60,16 @@ class Controllers:
             controllers.stop()
             raise
         return controllers
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Kubernetes' own controllers do nothing meanwhile; what is due waits."""
+        name = "kube-controller-manager"
+        self._processes.signal(name, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._processes.signal(name, signal.SIGCONT)
 
     def stop(self) -> None:
         """End all."""

@@ -10,7 +10,6 @@ from tests.operator.conftest import Install
 from tests.operator.other_webhook import other_webhook
 from tests.operator.platform import Platform
 from tests.operator.pods import COLLECTOR, STATUS, Space, env, mounts, new_space
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 
@@ -96,18 +95,3 @@ def test_two_releases_with_one_label_add_one_collector(
         assert STATUS in pod.object["metadata"]["annotations"]
         images.add(pod.collector["image"].partition(":")[0])
     assert images == {"one" if first.namespace < second.namespace else "two"}
-
-
-def test_a_cluster_made_anew_under_its_name(space: Space) -> None:
-    """Its account goes with the old one, moments later: no pod is made under that."""
-    uids = []
-    for _ in range(3):
-        (cluster,) = space.apply("cluster")
-        uids.append(cluster["metadata"]["uid"])
-        pods = space.pods_of(uids[-1], 3)
-        assert all(pod.is_injected for pod in pods)
-        account = space.get("ServiceAccount", "ray-historyserver-plain")
-        assert [one["uid"] for one in account["metadata"]["ownerReferences"]] == [uids[-1]]
-        space.admin.delete(space.at("RayCluster", "plain"))
-        eventually("it is gone", lambda: not space.exists("RayCluster", "plain"))
-    assert len(set(uids)) == 3

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import yaml
 
+from tests.operator.platform import Platform
 from tests.operator.pods import COLLECTOR, Pod, Space, env, mounts
 from tests.operator.release import Release
 from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
+
+HELD_S = 0.5
+"""So long Kubernetes is late in collecting what a deleted cluster owned."""
 
 
 def test_the_collector_is_the_last_native_sidecar(space: Space) -> None:
@@ -65,6 +71,21 @@ def test_the_account_of_a_cluster_goes_with_it(space: Space) -> None:
         "the account is collected",
         lambda: not space.exists("ServiceAccount", "ray-historyserver-plain"),
     )
+
+
+def test_a_cluster_made_anew_under_its_name(space: Space, platform: Platform) -> None:
+    """Its account goes with the old one, moments later: no pod is made under that."""
+    space.apply("cluster")
+    space.pods(3)
+    with platform.controllers.held():
+        space.admin.delete(space.at("RayCluster", "plain"))
+        space.admin.delete(space.at("Pod"))  # While there are old ones, no new ones are made.
+        (cluster,) = space.apply("cluster")
+        time.sleep(HELD_S)
+    uid = cluster["metadata"]["uid"]
+    assert all(pod.is_injected for pod in space.pods_of(uid, 3))
+    account = space.get("ServiceAccount", "ray-historyserver-plain")
+    assert [one["uid"] for one in account["metadata"]["ownerReferences"]] == [uid]
 
 
 def test_a_cluster_is_suspended_and_resumed(space: Space) -> None:
