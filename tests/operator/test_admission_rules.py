@@ -65,6 +65,22 @@ def test_a_quota_counts_the_collector(space: Space) -> None:
     assert used()["limits.memory"] == "2304Mi"
 
 
+def test_pods_with_resources_as_a_whole(space: Space) -> None:
+    """The collector's come on top: no pod is refused, and each keeps its class."""
+    space.apply("pod-resources")
+    pods = {pod.labels["ray.io/group"]: pod for pod in space.pods(3)}
+    assert all(pod.is_injected for pod in pods.values())
+    limits = {group: pod.spec["resources"]["limits"] for group, pod in pods.items()}
+    assert limits == {
+        "headgroup": {"cpu": "1500m", "memory": "2304Mi"},
+        "burstable": {"cpu": "900m", "memory": "1792Mi"},
+        "memory-only": {"memory": "1280Mi"},
+    }
+    classes = {group: pod.object["status"]["qosClass"] for group, pod in pods.items()}
+    assert classes["headgroup"] == "Guaranteed"
+    assert classes["burstable"] == classes["memory-only"] == "Burstable"
+
+
 def test_the_least_of_a_limit_range_is_met_by_annotation(space: Space) -> None:
     """Where containers must be larger than the chart's collector, the RayCluster says so."""
     least = {"type": "Container", "min": {"cpu": "200m"}, "max": {"memory": "4Gi", "cpu": "2"}}

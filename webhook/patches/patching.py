@@ -15,6 +15,7 @@ from webhook.patches.event_env import driver_env, event_env, silent_warning
 from webhook.patches.grace import grace_period_s
 from webhook.patches.hook import hook
 from webhook.patches.operations import operations
+from webhook.patches.pod_resources import pod_resources
 from webhook.patches.pull_secrets import missing_pull_secrets
 from webhook.patches.ray_auth import auth_env, auth_mounts
 from webhook.patches.refusal import PatchRefusedError
@@ -176,6 +177,8 @@ class _Draft:
             scene.pod, settings=scene.settings.collector.resources, overrides=scene.overrides
         )
         self.warnings += warnings
+        if scene.ours is None:
+            self._budget(amounts)
         wanted = sidecar.container(
             scene.settings.collector,
             name=scene.name,
@@ -191,6 +194,14 @@ class _Draft:
             ),
         )
         return wanted if scene.ours is None else sidecar.completed(scene.ours, wanted)
+
+    def _budget(self, amounts: Part) -> None:
+        """Where the pod as a whole has requests and limits, ours come on top."""
+        before = part(self._scene.spec, "resources")
+        after = pod_resources(self._scene.spec, amounts)
+        if after != before:
+            self._spec["resources"] = after
+            self.added.append("resources")
 
     def _env(self, shared: SharedRoot) -> list[dict[str, Any]]:
         scene = self._scene

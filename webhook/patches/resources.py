@@ -62,11 +62,20 @@ def _keep_in_order(chosen: dict[str, dict[str, str]], kind: str, name: str) -> N
 
 
 def is_guaranteed(pod: Part) -> bool:
-    """Whether every container has limits for CPU and memory, and requests nothing less."""
-    for container in all_containers(pod):
-        limits = part(part(container, "resources"), "limits")
-        requests = part(part(container, "resources"), "requests")
-        for name in ("cpu", "memory"):
-            if name not in limits or requests.get(name, limits[name]) != limits[name]:
-                return False
-    return True
+    """Whether the pod, or else every container, has limits for CPU and memory and requests
+    nothing less.
+    """
+    whole = part(part(pod, "spec"), "resources")
+    if part(whole, "requests") or part(whole, "limits"):
+        return _requests_its_limits(whole)
+    return all(
+        _requests_its_limits(part(container, "resources")) for container in all_containers(pod)
+    )
+
+
+def _requests_its_limits(amounts: Part) -> bool:
+    limits, requests = part(amounts, "limits"), part(amounts, "requests")
+    return all(
+        name in limits and requests.get(name, limits[name]) == limits[name]
+        for name in ("cpu", "memory")
+    )

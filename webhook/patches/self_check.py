@@ -18,6 +18,7 @@ _ALLOWED = re.compile(
     r"|/spec/(containers/-|initContainers(/-)?)"
     r"|/spec/volumes(/-)?"
     r"|/spec/imagePullSecrets(/-)?"
+    r"|/spec/resources/(requests|limits)/(cpu|memory)"
     r"|/spec/(serviceAccountName|serviceAccount|terminationGracePeriodSeconds)"
 )
 _OURS_ONLY = re.compile(r"/spec/(initContainers|containers)/(\d+)/.*")
