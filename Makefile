@@ -39,7 +39,7 @@ type: $(VENV)/.dev  ## Check types (mypy --strict)
 	$(BIN)/mypy
 
 test: $(VENV)/.dev  ## Run the whole test suite
-	$(BIN)/pytest -n 2 --dist=loadgroup -m "not ray and not browser" $(ARGS) $(NONE_IS_FINE)
+	$(BIN)/pytest -n 2 -m "not ray and not browser" $(ARGS) $(NONE_IS_FINE)
 	$(BIN)/pytest -m "ray or browser" $(ARGS) $(NONE_IS_FINE)
 
 bench: $(VENV)/.dev  ## Run the benchmarks; figures go to build/bench.json
@@ -49,7 +49,7 @@ kubernetes: $(VENV)/.dev  ## Build the Kubernetes that tests start, once into a 
 	$(BIN)/python -m tests.cluster.build api
 
 test-api: kubernetes  ## Run the tests with a real Kubernetes API server only
-	CI=$${CI:-true} $(BIN)/pytest -n 2 --dist=loadgroup -m kube $(ARGS)
+	CI=$${CI:-true} $(BIN)/pytest -n 2 --dist=loadfile -m kube $(ARGS)
 
 demo: $(VENV)/.demo  ## Collect a real Ray session, end it, browse it (ARGS=--once: check and end)
 	$(BIN)/python -m demo $(ARGS)

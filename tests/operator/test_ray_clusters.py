@@ -92,10 +92,10 @@ def test_a_cluster_is_suspended_and_resumed(space: Space) -> None:
     """No pod holds it back, and the new ones are as the old."""
     space.apply("cluster")
     before = {pod.name for pod in space.pods(3)}
+    _make_ready(space)
     space.admin.patch(space.at("RayCluster", "plain"), {"spec": {"suspend": True}})
     space.pods(0)
-    state = eventually("suspended", lambda: _state(space) == "suspended")
-    assert state
+    eventually("suspended", lambda: _state(space) == "suspended")
     space.admin.patch(space.at("RayCluster", "plain"), {"spec": {"suspend": False}})
     after = space.pods(3)
     assert before.isdisjoint(pod.name for pod in after)
@@ -106,6 +106,7 @@ def test_a_lost_pod_comes_back_with_a_collector(space: Space) -> None:
     """The operator makes it anew."""
     space.apply("cluster")
     lost = space.pods(2, node_type="worker")[0]
+    _make_ready(space)
     space.admin.delete(space.at("Pod", lost.name))
 
     def others() -> list[Pod]:
@@ -119,8 +120,7 @@ def test_a_ready_cluster_is_ready(space: Space) -> None:
     """With a sidecar in every pod KubeRay finds its containers, and deletes none."""
     space.apply("cluster")
     before = {pod.name for pod in space.pods(3)}
-    space.run_pods()
-    eventually("ready", lambda: _state(space) == "ready")
+    _make_ready(space)
     space.admin.patch(space.at("RayCluster", "plain"), {"metadata": {"labels": {"again": "1"}}})
     assert {pod.name for pod in space.pods(3)} == before
 
@@ -139,6 +139,12 @@ def test_the_owner_is_told_once(space: Space) -> None:
 
     eventually("an Event", told)
     assert told() == ["a collector is added, as the namespace's label asks"]
+
+
+def _make_ready(space: Space) -> None:
+    """The operator may not have seen its pods yet; those that go before, it waits for."""
+    space.run_pods()
+    eventually("ready", lambda: _state(space) == "ready")
 
 
 def _state(space: Space) -> str:

@@ -1,4 +1,4 @@
-"""Clusters with older operators; a test module may name those it is for in `OPERATORS`."""
+"""Clusters with older operators: each test module names its own in `OPERATOR`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.build import OLDER_KUBERAY
 from tests.operator.platform import Platform, missing, running_platform
 from tests.operator.pods import Space, new_space
 from tests.operator.release import Release
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test with every operator of its module."""
-    operators = [
-        # One process of a parallel run starts it, not all.
-        pytest.param(version, marks=pytest.mark.xdist_group(f"kuberay-{version}"))
-        for version in getattr(metafunc.module, "OPERATORS", OLDER_KUBERAY)
-    ]
-    metafunc.parametrize("platform", operators, indirect=True, scope="session")
+    """Every test with the operator that its module names."""
+    metafunc.parametrize("platform", [metafunc.module.OPERATOR], indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

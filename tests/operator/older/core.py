@@ -1,8 +1,6 @@
-"""The same tests as with the newest operator, where the older ones do the same."""
+"""Tests of the newest operator that the older ones pass, too."""
 
 from __future__ import annotations
-
-import pytest
 
 from tests.operator.test_autoscaling import test_the_autoscaler_scales_under_its_new_account
 from tests.operator.test_opting import test_an_annotated_cluster_in_a_namespace_without_label
@@ -35,5 +33,3 @@ __all__ = [
     "test_the_collector_knows_its_place",
     "test_the_submitter_of_a_job_is_left_alone",
 ]
-
-pytestmark = pytest.mark.kube
