@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
@@ -123,6 +124,18 @@ def test_a_ready_cluster_is_ready(space: Space) -> None:
     _make_ready(space)
     space.admin.patch(space.at("RayCluster", "plain"), {"metadata": {"labels": {"again": "1"}}})
     assert {pod.name for pod in space.pods(3)} == before
+
+
+def test_many_clusters_at_once(space: Space) -> None:
+    """Every pod has its collector, every cluster its own account, made once."""
+    names = [f"c{number}" for number in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        for made in [pool.submit(space.apply, "cluster", name=name) for name in names]:
+            made.result()
+    pods = space.pods(3 * len(names))
+    assert all(pod.is_injected for pod in pods)
+    accounts = {pod.labels["ray.io/cluster"]: pod.spec["serviceAccountName"] for pod in pods}
+    assert accounts == {name: f"ray-historyserver-{name}" for name in names}
 
 
 def test_the_owner_is_told_once(space: Space) -> None:
