@@ -21,10 +21,10 @@ NONE_IS_FINE := $(if $(ARGS),|| test $$? -eq 5)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lint format type test kubernetes test-api bench demo fidelity docs lock clean same-python
+.PHONY: help lint format type test kubernetes test-api test-e2e bench demo fidelity docs lock clean same-python
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 lint: $(VENV)/.dev  ## Check style, formatting and import rules
 	$(BIN)/ruff check .
@@ -39,7 +39,7 @@ type: $(VENV)/.dev  ## Check types (mypy --strict)
 	$(BIN)/mypy
 
 test: $(VENV)/.dev  ## Run the whole test suite
-	$(BIN)/pytest -n 2 -m "not ray and not browser" $(ARGS) $(NONE_IS_FINE)
+	$(BIN)/pytest -n 2 -m "not ray and not browser and not e2e" $(ARGS) $(NONE_IS_FINE)
 	$(BIN)/pytest -m "ray or browser" $(ARGS) $(NONE_IS_FINE)
 
 bench: $(VENV)/.dev  ## Run the benchmarks; figures go to build/bench.json
@@ -50,6 +50,10 @@ kubernetes: $(VENV)/.dev  ## Build the Kubernetes that tests start, once into a 
 
 test-api: kubernetes  ## Run the tests with a real Kubernetes API server only
 	CI=$${CI:-true} $(BIN)/pytest -n 2 --dist=loadfile -m kube $(ARGS)
+
+test-e2e: $(VENV)/.dev  ## Run real Ray pods on a Kubernetes of its own (root; builds it and the images once: 15 minutes)
+	$(BIN)/python -m tests.cluster.build node
+	CI=$${CI:-true} $(BIN)/pytest -m e2e $(ARGS)
 
 demo: $(VENV)/.demo  ## Collect a real Ray session, end it, browse it (ARGS=--once: check and end)
 	$(BIN)/python -m demo $(ARGS)
