@@ -86,25 +86,9 @@ def ticks():
 ray.get(ticks.remote())
 """
 
-FILL_MEMORY = """
-import pathlib, subprocess, time
-# The kernel ends the container's main process, not this one: who may be ended first is said
-# by a process's own score, and one may raise it.
-for one in pathlib.Path("/proc").glob("[0-9]*"):
-    try:
-        if b"gcs_server" in (one / "cmdline").read_bytes().split(b"\\0")[0]:
-            (one / "oom_score_adj").write_text("1000")
-    except OSError:
-        pass
-kept = []
-while True:
-    kept.append(b"x" * (32 << 20))  # zeros would take no memory
-"""
-
 FILES = {
     "job.py": JOB,
     "greeting.py": SERVICE,
     "scaling.py": SCALING,
     "ticking.py": TICKING,
-    "fill_memory.py": FILL_MEMORY,
 }

@@ -13,36 +13,11 @@ from demo.checks import Session
 from tests.e2e import watching
 from tests.e2e.code import LAST_LINE
 from tests.e2e.platform import LABELLED, Platform
-from tests.e2e.ray_clusters import job_log, pod, run_inside, start, submit
-from tests.e2e.workloads import CODE_PATH
+from tests.e2e.ray_clusters import job_log, pod, start, submit
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 TICK = re.compile(r"tick (\d+) (\d+\.\d+)")
-
-
-def test_head_that_ran_out_of_memory_leaves_two_sessions(platform: Platform) -> None:
-    """The head's container is restarted in its pod, and both sessions are kept apart."""
-    head = start(platform, "oom", workers=0, memory="1536Mi")[0]
-    submit(platform, head, "job.py", wait=True)
-    run_inside(platform, head, "python", f"{CODE_PATH}/fill_memory.py")
-
-    def restarted() -> bool:
-        status = watching.status_of(pod(platform, "oom", "head"), "ray-head")
-        reason = status.get("lastState", {}).get("terminated", {}).get("reason")
-        return reason == "OOMKilled" and bool(status["ready"])
-
-    platform.until("restarted head", restarted, timeout_s=120)
-    platform.until(
-        "second session", lambda: len(platform.sessions(LABELLED, "oom")) == 2, timeout_s=60
-    )
-    again = pod(platform, "oom", "head")
-    submit(platform, again, "job.py", wait=True)
-    platform.delete("rayclusters", LABELLED, "oom")
-    first, second = platform.ended(LABELLED, "oom", count=2)
-    for listed in (first, second):
-        assert job_log(platform.session(listed))[-1] == LAST_LINE
-    assert watching.status_of(pod(platform, "oom", "head"), "rayhs-collector")["restartCount"] == 0
 
 
 def test_worker_deleted_by_force_loses_ten_seconds_at_most(platform: Platform) -> None:
