@@ -57,6 +57,14 @@ def helm() -> str:
     return found
 
 
+def package(folder: Path) -> Path:
+    """The chart as a release has it, in this folder."""
+    command = [helm(), "package", str(CHART), "--destination", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    (path,) = folder.glob("*.tgz")
+    return path
+
+
 def rendered(
     values: dict[str, Any] | None = None,
     *,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.chart import rendering
 from tests.chart.rendering import helm
-from tests.chart.schema import CHART
 from tests.cluster.apiserver import ApiServer
 from tests.cluster.client import Client, RefusedError
 
@@ -66,11 +66,7 @@ def _sets(values: tuple[str, ...]) -> list[str]:
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The chart as a release has it."""
-    folder = tmp_path_factory.mktemp("package")
-    command = [helm(), "package", str(CHART), "--destination", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
-    (path,) = folder.glob("*.tgz")
-    return path
+    return rendering.package(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 import urllib3
-import yaml
 
 from tests.cluster import build, pki
 from tests.cluster.client import Client, RefusedError
+from tests.cluster.kubeconfig import write_kubeconfig
 from tests.cluster.processes import Processes, free_ports
 
 BINARIES = ("etcd", "kube-apiserver")
@@ -109,17 +109,8 @@ class ApiServer:
     def kubeconfig(self, *, name: str = "admin", token: str = "") -> Path:
         """A kubeconfig file for the administrator, or for a token."""
         path = self._folder / f"{name}.kubeconfig"
-        cluster = {"server": self.url, "certificate-authority": str(self.ca_file)}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": token or self._token}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "c",
-        }
-        path.touch(mode=0o600)
-        path.write_text(yaml.safe_dump(content))
+        token = token or self._token
+        write_kubeconfig(path, server=self.url, ca_file=self.ca_file, token=token)
         return path
 
     def namespace(self, *, labels: Mapping[str, str] | None = None, prefix: str = "test") -> str:

@@ -57,11 +57,12 @@ class ImageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One image of ours: its Dockerfile's folder and the folders that go into it."""
+    """One image of ours: its Dockerfile's folder, and the folders and locks that go into it."""
 
     name: str
     folder: str
     sources: tuple[str, ...]
+    locks: tuple[str, ...]
 
     @property
     def tag(self) -> str:
@@ -70,9 +71,14 @@ class Product:
 
 
 PRODUCTS = (
-    Product("ray-history-collector", "collector", ("collector", "storage")),
-    Product("ray-history-server", "historyserver", ("historyserver", "storage")),
-    Product("ray-history-webhook", "webhook", ("webhook", "certs")),
+    Product("ray-history-collector", "collector", ("collector", "storage"), ("collector",)),
+    Product(
+        "ray-history-server",
+        "historyserver",
+        ("historyserver", "storage"),
+        ("historyserver", "dashboard"),
+    ),
+    Product("ray-history-webhook", "webhook", ("webhook", "certs"), ("webhook",)),
 )
 
 
@@ -148,7 +154,11 @@ def _ray() -> Path:
 def _product(product: Product) -> Path:
     dockerfile = ROOT / product.folder / "Dockerfile"
     files = [dockerfile, ROOT / "pyproject.toml", ROOT / ".dockerignore", *_sources(product)]
-    parts = [part for path in files for part in (str(path).encode(), path.read_bytes())]
+    names = [str(path.relative_to(ROOT)) for path in files]  # the same in every checkout
+    contents = [path.read_bytes() for path in files]
+    parts = [
+        part for name, text in zip(names, contents, strict=True) for part in (name.encode(), text)
+    ]
     archive = _archive(product.name, parts)
     if not archive.exists():
         arguments = ["-f", str(dockerfile), "--build-arg", f"BASE={BASE}"]
@@ -157,7 +167,7 @@ def _product(product: Product) -> Path:
 
 
 def _sources(product: Product) -> Iterator[Path]:
-    yield from sorted((ROOT / "requirements").glob("*.lock"))
+    yield from (ROOT / "requirements" / f"{name}.lock" for name in ("build", *product.locks))
     for name in product.sources:
         for path in sorted((ROOT / name).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

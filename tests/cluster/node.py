@@ -23,10 +23,16 @@ from pathlib import Path
 from demo.namespace import Namespace, Process
 from tests.cluster import build, node_files, pki
 from tests.cluster.client import Client
+from tests.cluster.controllers import install_custom_resources
+from tests.cluster.kubeconfig import write_kubeconfig
 from tests.cluster.node_files import NODE, NODE_ADDRESS
 from tests.cluster.relay import Relay
 
-BINARIES = tuple(binary.name for binary in build.SETS["node"])
+BINARIES = (
+    *("etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "helm"),
+    build.operator(),
+    *(binary.name for binary in build.NODE),
+)
 TOOLS = {
     "containerd": "containerd",
     "ctr": "containerd",
@@ -155,10 +161,8 @@ class Node:
 
     def _write_kubeconfig(self, name: str, server: str, *, user: str = "") -> None:
         path = self.folder / f"{name}.kubeconfig"
-        path.touch(mode=0o600)
         token = self.tokens[user or name]
-        ca_file = self._pki("server.crt")
-        path.write_text(node_files.kubeconfig(server=server, ca_file=ca_file, token=token))
+        write_kubeconfig(path, server=server, ca_file=self._pki("server.crt"), token=token)
 
     def _inside(self, *command: str) -> None:
         done = self.namespace.run(command)
@@ -214,7 +218,7 @@ class Node:
         ]
 
     def _start_controllers(self) -> None:
-        self.kubectl("create", "-f", str(build.custom_resources()))
+        install_custom_resources(self.client(), build.custom_resources())
         self._run(
             "kube-controller-manager",
             f"--kubeconfig={self.folder / 'controllers.kubeconfig'}",
@@ -230,7 +234,7 @@ class Node:
         scheduler = self.folder / "scheduler.kubeconfig"
         self._run("kube-scheduler", f"--kubeconfig={scheduler}", "--leader-elect=false")
         self._run(
-            "kuberay-operator",
+            build.operator(),
             f"-kubeconfig={self.folder / 'admin.kubeconfig'}",
             "-enable-leader-election=false",
             "-use-kubernetes-proxy",

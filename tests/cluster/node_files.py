@@ -39,21 +39,6 @@ USERS: dict[str, tuple[str, str]] = {
 """User and group of each component, by the name of its kubeconfig."""
 
 
-def kubeconfig(*, server: str, ca_file: Path, token: str) -> str:
-    """A kubeconfig of one user."""
-    cluster = {"server": server, "certificate-authority": str(ca_file)}
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "c",
-        }
-    )
-
-
 def pod_network() -> str:
     """CNI: a bridge with addresses from a file, and host ports."""
     ranges = {"type": "host-local", "ranges": [[{"subnet": POD_RANGE}]]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,13 +14,14 @@ from typing import Any, TypeVar
 import yaml
 
 from demo.checks import Session
-from tests.chart.schema import CHART
+from tests.chart.rendering import helm, package
 from tests.cluster import build
 from tests.cluster.client import RefusedError
 from tests.cluster.images import PRODUCTS, TAG
 from tests.cluster.node import Node
 from tests.e2e.watching import PodWatch
 from tests.e2e.workloads import RAY_API, Manifest, code
+from tests.harness.waiting import eventually
 
 RELEASE_NAMESPACE = "history"
 LABELLED = "team-a"
@@ -32,8 +32,8 @@ SERVICE = "ray-history-server"
 Got = TypeVar("Got")
 
 
-class NotYetError(Exception):
-    """What was waited for did not come; the message says what there was instead."""
+class InstallError(Exception):
+    """Helm failed; the message says what it and the cluster said."""
 
 
 @dataclass
@@ -58,11 +58,9 @@ class Platform:
             platform.apply(code(name))
         values = folder / "values.yaml"
         values.write_text(yaml.safe_dump(_values(platform.storage)))
-        _helm(node, "package", str(CHART), f"--destination={folder}")
-        (package,) = folder.glob("*.tgz")
         where = [f"--namespace={RELEASE_NAMESPACE}", "--create-namespace"]
         wait = ["--wait", "--timeout=180s"]
-        _helm(node, "install", "history", str(package), f"--values={values}", *where, *wait)
+        _helm(node, "install", "history", str(package(folder)), f"--values={values}", *where, *wait)
         platform.watches = {name: PodWatch.start(node, name) for name in (LABELLED, UNLABELLED)}
         platform.forward()
         return platform
@@ -90,7 +88,7 @@ class Platform:
         return None
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
-        """Delete a Ray object and wait until its pods are gone."""
+        """Delete a Ray object; its pods end by and by."""
         self.node.kubectl("delete", kind, name, f"--namespace={namespace}", "--wait=false")
 
     def forward(self) -> None:
@@ -137,16 +135,7 @@ class Platform:
     @staticmethod
     def until(what: str, look: Callable[[], Got | None], *, timeout_s: float) -> Got:
         """Ask every half second until there is an answer."""
-        deadline = time.monotonic() + timeout_s
-        problem = "nothing"
-        while time.monotonic() < deadline:
-            try:
-                if found := look():
-                    return found
-            except (OSError, RefusedError) as error:
-                problem = str(error)
-            time.sleep(0.5)
-        raise NotYetError(f"no {what} within {timeout_s:.0f} s: {problem}")
+        return eventually(what, look, within_s=timeout_s, every_s=0.5)
 
     def _stop_forwarding(self) -> None:
         if self.forwarding:
@@ -181,9 +170,9 @@ def _values(storage: Path) -> dict[str, Any]:
 
 
 def _helm(node: Node, *arguments: str) -> None:
-    command = [str(build.folder() / "helm"), f"--kubeconfig={node.kubeconfig}", *arguments]
+    command = [helm(), f"--kubeconfig={node.kubeconfig}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     if done.returncode:
         pods = node.kubectl("get", "pods", "-A", "-o", "wide", check=False)
         events = node.kubectl("get", "events", "-A", check=False)
-        raise NotYetError(f"helm {arguments[0]}: {done.stderr}\n{pods}\n{events[-4000:]}")
+        raise InstallError(f"helm {arguments[0]}: {done.stderr}\n{pods}\n{events[-4000:]}")

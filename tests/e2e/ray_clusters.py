@@ -42,9 +42,15 @@ def submit(platform: Platform, head: watching.Pod, script: str, *, wait: bool) -
     run_inside(platform, head, *command, "--", "python", f"{CODE_PATH}/{script}")
 
 
-def job_log(session: Session) -> list[str]:
-    """What the only submitted job printed."""
+def submitted_job(session: Session) -> dict[str, Any]:
+    """The only submitted job, as the dashboard lists it."""
     (job,) = [one for one in session.json("/api/jobs/") if one["type"] == "SUBMISSION"]
+    return dict(job)
+
+
+def job_log(session: Session) -> list[str]:
+    """What that job printed."""
+    job = submitted_job(session)
     head = next(row for row in session.rows("nodes") if row["is_head_node"])
     log = f"job-driver-{job['submission_id']}.log"
     query = f"node_id={head['node_id']}&lines=-1&filename={log}"

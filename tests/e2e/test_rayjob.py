@@ -14,6 +14,7 @@ from tests.browser.visiting import Visit, run
 from tests.e2e import watching
 from tests.e2e.code import ADDS, LAST_LINE, LINES, SQUARES
 from tests.e2e.platform import LABELLED, Platform
+from tests.e2e.ray_clusters import job_log, submitted_job
 from tests.e2e.workloads import ray_job
 from tests.harness.cluster import REPOSITORY
 
@@ -38,8 +39,7 @@ class Finished:
 
     def job(self) -> dict[str, Any]:
         """The submitted job, as the dashboard lists it."""
-        (found,) = [one for one in self.session.json("/api/jobs/") if one["type"] == "SUBMISSION"]
-        return dict(found)
+        return submitted_job(self.session)
 
 
 def _run_job(platform: Platform, name: str, mode: str) -> Finished:
@@ -98,10 +98,7 @@ def test_actor_is_dead_with_its_name(finished: Finished) -> None:
 
 def test_log_of_the_job_has_its_last_line(finished: Finished) -> None:
     """Nothing that was printed before the end is lost."""
-    head = next(row for row in finished.session.rows("nodes") if row["is_head_node"])
-    log = f"job-driver-{finished.job()['submission_id']}.log"
-    query = f"node_id={head['node_id']}&lines=-1&filename={log}"
-    lines = finished.session.get(f"/api/v0/logs/file?{query}").decode().splitlines()
+    lines = job_log(finished.session)
     assert lines[-1] == LAST_LINE
     assert sum(line.endswith(" of the job") for line in lines) == LINES
 

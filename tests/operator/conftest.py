@@ -9,7 +9,7 @@ import pytest
 
 from tests.operator.platform import Platform, missing, running_platform
 from tests.operator.pods import Space, new_space
-from tests.operator.release import Release
+from tests.operator.release import Release, default_release
 
 Install = Callable[..., Release]
 
@@ -26,12 +26,8 @@ def platform() -> Iterator[Platform]:
 @pytest.fixture(scope="session")
 def release(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """The chart with its defaults, and one replica; tests do not change it."""
-    namespace = platform.server.namespace(prefix="history")
-    made = Release(platform, tmp_path_factory.mktemp("release"), namespace)
-    made.apply()
-    made.start_replica()
-    yield made
-    made.close()
+    with default_release(platform, tmp_path_factory.mktemp("release")) as made:
+        yield made
 
 
 @pytest.fixture

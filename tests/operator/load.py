@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cluster.client import RefusedError
+from tests.harness.waiting import eventually
 from tests.operator.pods import Pod, Space
-from tests.operator.waiting import eventually
 
 CLIENTS = 3
 

@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from tests.cluster.client import Client
+from tests.harness.waiting import eventually
 from tests.operator.platform import Platform
 from tests.operator.release import LABEL
-from tests.operator.waiting import eventually
 
 MANIFESTS = Path(__file__).parent / "manifests"
 COLLECTOR = "rayhs-collector"

@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,11 +22,11 @@ from typing import Any
 import urllib3
 import yaml
 
+from tests.chart import rendering
 from tests.chart.rendering import helm
-from tests.chart.schema import CHART
 from tests.cluster.processes import Processes, free_ports
+from tests.harness.waiting import eventually
 from tests.operator.platform import Platform
-from tests.operator.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 NAME = "ray-history-server-webhook"
@@ -217,13 +218,18 @@ class Release:
         self.platform.network.route(f"{address}:443", *ports)
 
 
-@cache
-def package(folder: Path) -> Path:
-    """The chart as a release has it."""
-    command = [helm(), "package", str(CHART), "--destination", str(folder)]
-    subprocess.run(command, check=True, capture_output=True)
-    (path,) = folder.glob("*.tgz")
-    return path
+package = cache(rendering.package)
+"""Made once per folder."""
+
+
+@contextmanager
+def default_release(platform: Platform, folder: Path) -> Iterator[Release]:
+    """The chart with its defaults, and one replica."""
+    made = Release(platform, folder, platform.server.namespace(prefix="history"))
+    made.apply()
+    made.start_replica()
+    yield made
+    made.close()
 
 
 def is_ready(port: int) -> bool:

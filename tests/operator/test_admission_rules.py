@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.cluster.client import RefusedError
+from tests.harness.waiting import eventually
 from tests.operator.platform import Platform
 from tests.operator.pods import Pod, Space, new_space
 from tests.operator.release import LABEL, Release
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 

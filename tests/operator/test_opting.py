@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.harness.waiting import eventually
 from tests.operator.platform import Platform
 from tests.operator.pods import CLAIM, Space, new_space
 from tests.operator.release import LABEL
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import yaml
 
+from tests.harness.waiting import eventually
 from tests.operator.platform import Platform
 from tests.operator.pods import COLLECTOR, Pod, Space, env, mounts
 from tests.operator.release import Release
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.harness.waiting import eventually
 from tests.operator.pods import COLLECTOR, Pod, Space, env
 from tests.operator.release import LABEL
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.harness.waiting import eventually
 from tests.operator.conftest import Install
 from tests.operator.load import pod_load
 from tests.operator.platform import Platform
 from tests.operator.pods import new_space
-from tests.operator.waiting import eventually
 
 pytestmark = [pytest.mark.kube, pytest.mark.slow]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.waiting import eventually
 from tests.operator.pods import COLLECTOR, Pod, Space, env, mounts
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.client import RefusedError
+from tests.harness.waiting import eventually
 from tests.operator.conftest import Install
 from tests.operator.platform import Platform
 from tests.operator.pods import COLLECTOR, new_space
-from tests.operator.waiting import eventually
 
 pytestmark = pytest.mark.kube
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.operator.platform import Platform, missing, running_platform
-from tests.operator.pods import Space, new_space
-from tests.operator.release import Release
+from tests.operator.release import Release, default_release
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -28,23 +27,5 @@ def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
 @pytest.fixture(scope="session")
 def release(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     """The chart with its defaults, on that cluster."""
-    namespace = platform.server.namespace(prefix="history")
-    made = Release(platform, tmp_path_factory.mktemp("release"), namespace)
-    made.apply()
-    made.start_replica()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def space(platform: Platform, release: Release) -> Space:
-    """A namespace whose Ray clusters keep their history."""
-    del release
-    return new_space(platform)
-
-
-@pytest.fixture
-def unlabelled(platform: Platform, release: Release) -> Space:
-    """A namespace that says nothing."""
-    del release
-    return new_space(platform, value="")
+    with default_release(platform, tmp_path_factory.mktemp("release")) as made:
+        yield made

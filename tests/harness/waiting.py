@@ -15,7 +15,9 @@ T = TypeVar("T")
 WAIT_S = 60.0
 
 
-def eventually(what: str, ask: Callable[[], T], *, within_s: float = WAIT_S) -> T:
+def eventually(
+    what: str, ask: Callable[[], T | None], *, within_s: float = WAIT_S, every_s: float = 0.05
+) -> T:
     """Wait until something is there or true; what it is."""
     deadline_s = time.monotonic() + within_s
     found: object = None
@@ -24,5 +26,5 @@ def eventually(what: str, ask: Callable[[], T], *, within_s: float = WAIT_S) -> 
             if answer := ask():
                 return answer
             found = answer
-        time.sleep(0.05)
+        time.sleep(every_s)
     raise AssertionError(f"not within {within_s:g} s: {what}; last: {found!r}")
